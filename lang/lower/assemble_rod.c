@@ -67,27 +67,39 @@ static void spec_shape(work *w, const mrodattr *x, rod_spec *s)
     s->curve = kernel_of(w, &both, 0, "a helix", x->at);
 }
 
+/* sizes of a section may change along the rod */
+static unsigned along_of(int number)
+{
+    bool whole = number == ROD_LENGTH || number == ROD_ELEMENTS || number == ROD_DAMPING;
+    return whole ? 0 : 1u << IN_COORD;
+}
+
 static void spec_attribute(work *w, const mrodattr *x, rod_spec *s)
 {
     for (int k = 0; k < ROD_NUMBERS; k++)
         if (!strcmp(x->key, numbers[k])) {
-            s->number[k] = kernel_of(w, &x->v, 0, numbers[k], x->at);
+            s->number[k] = kernel_of(w, &x->v, along_of(k), numbers[k], x->at);
             s->number_at[k] = x->at;
         }
     if (!strcmp(x->key, "stiffness"))
-        s->stiffness = kernel_of(w, &x->v, 0, "the stiffness", s->stiffness_at = x->at);
+        s->stiffness = kernel_of(w, &x->v, 1u << IN_COORD, "the stiffness", s->stiffness_at = x->at);
     else if (!strcmp(x->key, "bending"))
-        s->bending = kernel_of(w, &x->v, 0, "the bending stiffness", s->bending_at = x->at);
+        s->bending = kernel_of(w, &x->v, 1u << IN_COORD, "the bending stiffness", s->bending_at = x->at);
     else if (!strcmp(x->key, "curvature"))
-        s->curvature = kernel_of(w, &x->v, 1u << IN_COORD, "the curvature", s->curvature_at = x->at);
+        s->curvature = kernel_of(w, &x->v, 1u << IN_COORD | 1u << IN_TIME, "the curvature",
+                                 s->curvature_at = x->at);
+    else if (!strcmp(x->key, "growth"))
+        s->growth = kernel_of(w, &x->v, 1u << IN_COORD | 1u << IN_TIME, "growth", s->growth_at = x->at);
     else if (!strcmp(x->key, "refine"))
         s->refine = kernel_of(w, &x->v, 1u << IN_COORD, "refine", s->refine_at = x->at);
     else if (!strcmp(x->key, "inertia"))
-        s->inertia = kernel_of(w, &x->v, 0, "the inertia", s->inertia_at = x->at);
+        s->inertia = kernel_of(w, &x->v, 1u << IN_COORD, "the inertia", s->inertia_at = x->at);
     else if (!strcmp(x->key, "velocity"))
         s->velocity = kernel_of(w, &x->v, 1u << IN_COORD, "the velocity at the start", s->start_at = x->at);
     else if (!strcmp(x->key, "spin"))
         s->spin = kernel_of(w, &x->v, 1u << IN_COORD, "the spin at the start", s->start_at = x->at);
+    else if (!strcmp(x->key, "start"))
+        s->loaded = true;
     else if (!strcmp(x->key, "reference"))
         spec_shape(w, x, s);
 }
@@ -106,9 +118,16 @@ static const rod_spec *specs(work *w)
 }
 
 static const char *const kinds[] = {
-    [LOAD_POSITION] = "position", [LOAD_FRAME] = "frame",   [LOAD_AXIS] = "axis",
-    [LOAD_ROLL] = "roll",         [LOAD_MOMENT] = "moment", [LOAD_FORCE] = "force"
+    [LOAD_POSITION] = "position", [LOAD_FRAME] = "frame", [LOAD_AXIS] = "axis",
+    [LOAD_ROLL] = "roll",         [LOAD_HINGE] = "hinge", [LOAD_MOMENT] = "moment",
+    [LOAD_FORCE] = "force",       [LOAD_MASS] = "mass",   [LOAD_INERTIA] = "inertia"
 };
+
+static kernel place_of(work *w, ir_ref at, span where)
+{
+    value s = v_node(at, dim_any());
+    return kernel_of(w, &s, 0, "a place on a rod", where);
+}
 
 static const rod_load *loads(work *w)
 {
@@ -120,12 +139,31 @@ static const rod_load *loads(work *w)
         x->at = l->at;
         x->point = l->point;
         x->follower = l->follower;
-        for (int k = LOAD_POSITION; k <= LOAD_FORCE; k++)
+        for (int k = LOAD_POSITION; k <= LOAD_INERTIA; k++)
             if (!strcmp(l->what, kinds[k]))
                 x->what = (rod_load_kind)k;
-        value s = v_node(l->s, dim_any());
-        x->s = kernel_of(w, &s, 0, "a place on a rod", l->at);
-        x->value = kernel_of(w, &l->v, 1u << IN_TIME | (l->point ? 0 : 1u << IN_COORD), "a load", l->at);
+        x->s = place_of(w, l->s, l->at);
+        bool body = x->what == LOAD_MASS || x->what == LOAD_INERTIA;
+        x->value = kernel_of(w, &l->v, body ? 0 : 1u << IN_TIME | (l->point ? 0 : 1u << IN_COORD),
+                             body ? "a mass at a place" : "a load", l->at);
+    }
+    return all;
+}
+
+static const rod_joint *joints(work *w)
+{
+    rod_joint *all = arena_array(w->to, rod_joint, w->m->rod_links.joints.n);
+    for (size_t i = 0; i < w->m->rod_links.joints.n; i++) {
+        const mrodjoint *j = &w->m->rod_links.joints.at[i];
+        rod_joint *x = &all[i];
+        x->what = !strcmp(j->what, "rigid") ? JOIN_RIGID : !strcmp(j->what, "ball") ? JOIN_BALL : JOIN_HINGE;
+        x->a = j->a;
+        x->b = j->b;
+        x->at = j->at;
+        x->sa = place_of(w, j->sa, j->at);
+        x->sb = place_of(w, j->sb, j->at);
+        if (x->what == JOIN_HINGE)
+            x->axis = kernel_of(w, &j->axis, 0, "the axis of a hinge", j->at);
     }
     return all;
 }
@@ -173,13 +211,14 @@ static const rod_pair *pairs(work *w, const program *p, int *n)
         *x = (rod_pair){ .contact = (int)i, .a = a, .b = a, .what = TOUCH_RODS };
         if (!which)
             continue;
-        const mrodpair *m = &w->m->rod_pairs.at[which - 1];
+        const mrodpair *m = &w->m->rod_links.pairs.at[which - 1];
         x->b = m->b;
         if (m->b >= 0)
             continue;
         x->what = !strcmp(m->body.set.kind, "ball")       ? TOUCH_SPHERE
                   : !strcmp(m->body.set.kind, "cylinder") ? TOUCH_CYLINDER
                                                           : TOUCH_PLANE;
+        x->inside = m->inside;
         x->body = body_of(w, m);
     }
     return all;
@@ -193,6 +232,8 @@ const rod_program *assemble_rod(arena *a, arena *scratch, const model *m, const 
     rp->nrod = (int)m->rods.n;
     rp->load = loads(&w);
     rp->nload = (int)m->loads.n;
+    rp->joint = joints(&w);
+    rp->njoint = (int)m->rod_links.joints.n;
     rp->pair = pairs(&w, p, &rp->npair);
     return w.bad ? NULL : rp;
 }

@@ -322,6 +322,31 @@ static void dump_rods(text *out, const model *m)
     }
 }
 
+static void dump_links(text *out, const model *m)
+{
+    for (size_t k = 0; k < m->rod_links.pairs.n; k++) {
+        const mrodpair *p = &m->rod_links.pairs.at[k];
+        text_printf(out, "gap %zu of %s %s ", k + 1, m->rods.at[p->a].name, p->inside ? "inside" : "from");
+        if (p->b >= 0)
+            text_puts(out, m->rods.at[p->b].name);
+        else
+            model_value(out, m, &p->body, &(model_namer){ m, NULL });
+        text_putc(out, '\n');
+    }
+    for (size_t k = 0; k < m->rod_links.joints.n; k++) {
+        const mrodjoint *j = &m->rod_links.joints.at[k];
+        text_printf(out, "joint %s of %s at ", j->what, m->rods.at[j->b].name);
+        put_formula(out, m, NULL, j->sb);
+        text_printf(out, " and %s at ", m->rods.at[j->a].name);
+        put_formula(out, m, NULL, j->sa);
+        if (!strcmp(j->what, "hinge")) {
+            text_puts(out, " about ");
+            model_value(out, m, &j->axis, &(model_namer){ m, NULL });
+        }
+        text_putc(out, '\n');
+    }
+}
+
 /* ---- the whole ---- */
 void model_dump(text *out, const model *m)
 {
@@ -348,6 +373,7 @@ void model_dump(text *out, const model *m)
     dump_fields(out, m);
     dump_bounds(out, m);
     dump_rods(out, m);
+    dump_links(out, m);
 }
 
 /* ---- ir ---- */
@@ -718,6 +744,7 @@ uint64_t model_hash(const model *m)
     if (m->rods.n) {
         text rods = { .a = m->a };
         dump_rods(&rods, m);
+        dump_links(&rods, m);
         h = hash_bytes(rods.at, rods.n, h);
     }
     return h;

@@ -133,9 +133,14 @@ static void add_conditions(elab *e, mclass *c, const ast *block, int coord, ir_r
 static const char *const rod_keys[] = { "length",  "radius",   "young",   "poisson",   "stiffness",
                                         "bending", "elements", "density", "reference", "curvature",
                                         "mass",    "inertia",  "damping", "velocity",  "spin",
-                                        "refine",  NULL };
+                                        "refine",  "start",    "growth",  NULL };
 static const char *const rod_along[] = { "curvature", "velocity", "spin", NULL }; /* vectors of s */
-static const char *const rod_place_keys[] = { "position", "frame", "moment", "axis", "roll", NULL };
+enum { ROD_JOINT = 6 }; /* among the attributes of a place */
+/* numbers and matrices that may be functions of s */
+static const char *const rod_sections[] = { "refine",  "radius", "young",   "poisson", "stiffness", "bending",
+                                            "density", "mass",   "inertia", "growth",  NULL };
+static const char *const rod_place_keys[] = { "position", "frame", "moment", "axis",    "roll",
+                                              "hinge",    "joint", "mass",   "inertia", NULL };
 
 static int key_of(elab *e, const ast *key, const char *const *keys, const char *what)
 {
@@ -169,6 +174,15 @@ static scope *rod_scope(elab *e, mclass *c, int32_t rod)
     table_scope *t = table_scope_new(e->m->a, &work_of(c)->own->base);
     table_scope_set(t, sym_str(e->m->names, "s"), rod_arc(e, rod));
     return &t->base;
+}
+
+/* Attributes that may be functions of the arc length.  Where a model has an s of its own, that of vectors and
+ * of refine is the arc length all the same; sections keep the model's. */
+static scope *rod_attribute_scope(elab *e, mclass *c, int32_t rod, const char *key)
+{
+    bool along = word_in(rod_along, key) || !strcmp(key, "refine") ||
+                 (word_in(rod_sections, key) && !class_find(c, sym_str(e->m->names, "s")));
+    return along ? rod_scope(e, c, rod) : &work_of(c)->own->base;
 }
 
 /* what an attribute's value looks like: a number, a vector of 3, a matrix of 3 x 3 */
@@ -230,6 +244,15 @@ static value rod_reference(elab *e, scope *in, int32_t rod, const ast *x)
     return v_error();
 }
 
+/* start = equilibrium: a word too */
+static value rod_start(elab *e, const ast *x)
+{
+    static const char *const words[] = { "equilibrium", NULL };
+    if (key_of(e, x, words, "the start of a rod") < 0)
+        return v_error();
+    return (value){ .kind = V_SET, .set.kind = x->name };
+}
+
 /* sizes and moduli are positive numbers, elements a whole one */
 static bool rod_value_ok(elab *e, const char *key, const value *v, span at)
 {
@@ -255,6 +278,12 @@ static void rod_statement(elab *e, mclass *c, const ast *s)
     const mdecl *d = class_find(c, s->name);
     if (!d || d->node != s)
         return;
+    if (c != e->m->classes.at[0]) {
+        diag *err = diag_error(e->m->d, DIAG_NOT_SUPPORTED, s->name_at,
+                               "a rod may not be in a part of a model");
+        diag_hint(e->m->d, err, "declare the rods in the model that runs");
+        return;
+    }
     bool have[sizeof rod_keys / sizeof *rod_keys] = { 0 }, unknown = false;
     for (uint32_t i = 0; i < s->kid[0]->n; i++) {
         const ast *set = s->kid[0]->kid[i];
@@ -271,15 +300,15 @@ static void rod_statement(elab *e, mclass *c, const ast *s)
         }
         have[k] = true;
         size_t errors = e->m->d->errors;
-        bool reference = !strcmp(rod_keys[k], "reference");
-        scope *in = word_in(rod_along, rod_keys[k]) || !strcmp(rod_keys[k], "refine")
-                        ? rod_scope(e, c, d->number)
-                        : &work_of(c)->own->base;
-        value v = reference ? rod_reference(e, in, d->number, set->kid[1]) : eval(&e->ev, in, set->kid[1]);
+        bool reference = !strcmp(rod_keys[k], "reference"), start = !strcmp(rod_keys[k], "start");
+        scope *in = rod_attribute_scope(e, c, d->number, rod_keys[k]);
+        value v = reference ? rod_reference(e, in, d->number, set->kid[1])
+                  : start   ? rod_start(e, set->kid[1])
+                            : eval(&e->ev, in, set->kid[1]);
         if (v.kind == V_ERROR || e->m->d->errors != errors ||
             !rod_value_ok(e, rod_keys[k], &v, set->kid[1]->at))
             continue;
-        if (!reference && !rod_shape_fits(e, rod_keys[k], &v, set->kid[1]->at))
+        if (!reference && !start && !rod_shape_fits(e, rod_keys[k], &v, set->kid[1]->at))
             continue;
         *vec_push(e->m->a, &e->m->rods.at[d->number].attr) = (mrodattr){ set->kid[0]->name, v, set->at };
     }
@@ -321,12 +350,17 @@ static bool body_fits(const value *v)
     return true;
 }
 
-static value gap_call(scope *s, evaluator *ev, const value *o, const value *arg, size_t n, span at)
+static value gap_of(scope *s, evaluator *ev, const value *arg, size_t n, bool inside, span at)
 {
     class_scope *cs = (class_scope *)s;
     elab *e = s->of;
     int32_t other = -1;
-    (void)o;
+    if (inside &&
+        (n != 1 || arg[0].kind != V_SET || !body_fits(&arg[0]) || !strcmp(arg[0].set.kind, "halfspace"))) {
+        diag *d = diag_error(ev->d, DIAG_TYPE, at, "inside(…) takes a cylinder or a ball");
+        diag_hint(ev->d, d, "wire.inside(cylinder(point, axis, radius)), wire.inside(ball(centre, radius))");
+        return v_error();
+    }
     bool rod = n == 1 && rod_object(&arg[0], &other);
     if (!rod && (n != 1 || arg[0].kind != V_SET || !body_fits(&arg[0]))) {
         diag *d = diag_error(ev->d, DIAG_TYPE, at, "gap(…) takes another rod or a body");
@@ -339,17 +373,30 @@ static value gap_call(scope *s, evaluator *ev, const value *o, const value *arg,
         other = -1;
     ir_input in = { .kind = IN_ROD, .at.base = cs->inst.base };
     if (!rod || other >= 0) {
-        *vec_push(e->m->a, &e->m->rod_pairs) = (mrodpair){ cs->inst.base, other, arg[0], at };
-        in.at.stride[0] = (int32_t)e->m->rod_pairs.n;
+        *vec_push(e->m->a, &e->m->rod_links.pairs) = (mrodpair){ cs->inst.base, other, arg[0], inside, at };
+        in.at.stride[0] = (int32_t)e->m->rod_links.pairs.n;
     }
     return v_node(ir_in(e->m->g, in), dim_any());
 }
 
+static value gap_call(scope *s, evaluator *ev, const value *o, const value *arg, size_t n, span at)
+{
+    (void)o;
+    return gap_of(s, ev, arg, n, false, at);
+}
+
+static value inside_call(scope *s, evaluator *ev, const value *o, const value *arg, size_t n, span at)
+{
+    (void)o;
+    return gap_of(s, ev, arg, n, true, at);
+}
+
 value rod_member(elab *e, mclass *c, int32_t rod, sym name, span at)
 {
-    if (!strcmp(name, "gap")) {
+    bool inside = !strcmp(name, "inside");
+    if (inside || !strcmp(name, "gap")) {
         class_scope *g = arena_make(e->m->a, class_scope);
-        *g = (class_scope){ .base = { .find = gap_find, .call = gap_call, .of = e },
+        *g = (class_scope){ .base = { .find = gap_find, .call = inside ? inside_call : gap_call, .of = e },
                             .c = c,
                             .inst.base = rod };
         value v = { .kind = V_OBJECT };
@@ -361,7 +408,8 @@ value rod_member(elab *e, mclass *c, int32_t rod, sym name, span at)
     if (!strcmp(name, "s"))
         return v_node(ir_in(e->m->g, (ir_input){ .kind = IN_COORD, .at.base = rod }), dim_any());
     diag *d = diag_error(e->m->d, DIAG_UNKNOWN_MEMBER, at,
-                         "in a model a rod has the members s, self_gap and gap(…), not '%s'", name);
+                         "in a model a rod has the members s, self_gap, gap(…) and inside(…), not '%s'",
+                         name);
     near n = near_to(name);
     near_try(&n, "self_gap");
     diag_near(e->m->d, d, &n);
@@ -382,6 +430,56 @@ static const ast *follower_of(const ast *x)
     return is && x->kid[1]->kind != AST_ARG ? x->kid[1] : NULL;
 }
 
+/* other.x(s): a section of another rod, or of the same */
+static bool rod_section_of(elab *e, mclass *c, const ast *x, int32_t *rod, ir_ref *s)
+{
+    const ast *m = x->kind == AST_CALL && x->n == 2 ? x->kid[0] : NULL;
+    value where;
+    *rod = m && m->kind == AST_MEMBER && !strcmp(m->name, "x") ? rod_of(c, m->kid[0]) : -1;
+    if (*rod < 0) {
+        diag *d = diag_error(e->m->d, DIAG_TYPE, x->at, "a joint is with a section of a rod");
+        diag_hint(e->m->d, d, "joint = rigid(beam.x(0)), ball(beam.x(0)), hinge(beam.x(0), axis)");
+        return false;
+    }
+    if (!eval_scalar(&e->ev, &work_of(c)->own->base, x->kid[1], "the place on a rod", &where))
+        return false;
+    *s = v_ref(e->m->g, &where);
+    return true;
+}
+
+/* joint = rigid(other.x(s)) | ball(other.x(s)) | hinge(other.x(s), axis) */
+static void rod_joined(elab *e, mclass *c, int32_t rod, ir_ref s, const ast *set)
+{
+    static const char *const kinds[] = { "rigid", "ball", "hinge", NULL };
+    const ast *x = set->kid[1], *name = x->kind == AST_CALL ? x->kid[0] : x;
+    mrodjoint j = { .b = rod, .sb = s, .at = set->at };
+    if (key_of(e, name, kinds, "a joint") < 0)
+        return;
+    bool hinge = !strcmp(name->name, "hinge");
+    if (x->kind != AST_CALL || x->n != (hinge ? 3u : 2u)) {
+        diag_error(e->m->d, DIAG_ARITY, x->at,
+                   hinge ? "'%s' takes a section of a rod and an axis" : "'%s' takes a section of a rod",
+                   name->name);
+        return;
+    }
+    int32_t a;
+    if (!rod_section_of(e, c, x->kid[1], &a, &j.sa))
+        return;
+    j.what = name->name;
+    j.a = a;
+    if (hinge) {
+        j.axis = eval(&e->ev, &work_of(c)->own->base, x->kid[2]);
+        if (j.axis.kind == V_ERROR)
+            return;
+        if (j.axis.kind != V_NUM || j.axis.num.rank != 1 || j.axis.num.n[0] != 3) {
+            diag_error(e->m->d, DIAG_SHAPE, x->kid[2]->at,
+                       "the axis of a hinge is a vector of 3 numbers, not %s", v_kind_text(e->m->a, &j.axis));
+            return;
+        }
+    }
+    *vec_push(e->m->a, &e->m->rod_links.joints) = j;
+}
+
 static void rod_place(elab *e, mclass *c, const ast *s, int32_t rod)
 {
     value where;
@@ -392,11 +490,15 @@ static void rod_place(elab *e, mclass *c, const ast *s, int32_t rod)
         if (set->kind != AST_SET)
             continue;
         int k = key_of(e, set->kid[0], rod_place_keys, "a place on a rod");
+        if (k == ROD_JOINT) {
+            rod_joined(e, c, rod, v_ref(e->m->g, &where), set);
+            continue;
+        }
         const ast *follow = k == 2 ? follower_of(set->kid[1]) : NULL;
         value v = eval(&e->ev, &work_of(c)->own->base, follow ? follow : set->kid[1]);
         if (k < 0 || v.kind == V_ERROR)
             continue;
-        static const int ranks[] = { 1, 2, 1, 1, 0 };
+        static const int ranks[] = { 1, 2, 1, 1, 0, 1, 0, 0, 2 };
         static const char *const shapes[] = { "a number", "a vector of 3 numbers", "a 3 x 3 matrix" };
         int rank = ranks[k];
         if (v.kind != V_NUM || v.num.rank != rank || (rank > 0 && v.num.n[0] != 3) ||

@@ -266,8 +266,21 @@ typedef struct mrod {
 typedef struct mrodpair {
     int a, b;
     value body;
+    bool inside;
     span at;
 } mrodpair;
+/* the section of rod b at sb is joined to that of rod a at sa: "rigid", "ball", "hinge" with its axis */
+typedef struct mrodjoint {
+    sym what;
+    int a, b;
+    ir_ref sa, sb;
+    value axis;
+    span at;
+} mrodjoint;
+typedef struct mrodlinks {
+    vec(mrodpair) pairs;
+    vec(mrodjoint) joints;
+} mrodlinks;
 /* position, frame, moment at s; force at s or distributed */
 typedef struct mrodload {
     int rod;
@@ -313,7 +326,7 @@ struct model {
     vec(mflux) fluxes;
     vec(mrod) rods;
     vec(mrodload) loads;
-    vec(mrodpair) rod_pairs;
+    mrodlinks rod_links;
     span has_delay;
 };
 

@@ -293,7 +293,7 @@ static size_t put_rod_bodies(text *t, const scene *m, const number_list *times, 
     double b[7];
     for (int k = 0; all.rods && k < all.rods->npair; k++) {
         rod_touch what = all.rods->pair[k].what;
-        if (!rod_body_read(m, &all, k, b) || what == TOUCH_PLANE || !(b[6] > 0))
+        if (!rod_body_read(m, &all, k, b) || what == TOUCH_PLANE || all.rods->pair[k].inside || !(b[6] > 0))
             continue;
         text_puts(t, n++ ? "," : "");
         put_rod_body(t, m, times, what, b);

@@ -519,6 +519,7 @@ static void rod_vtp(text *t, const rod_result *x, int rod)
 /* seen from aside, the third axis upright; what is near hides what is far */
 typedef struct piece {
     double a[3], b[3];
+    double radius;
     bool touch;
 } piece;
 
@@ -548,6 +549,7 @@ static void rod_svg(text *t, session *s, const rod_result *x, int rod)
         look_at(p.x, all[i].a);
         look_at(q.x, all[i].b);
         all[i].touch = p.rn > 0 || q.rn > 0;
+        all[i].radius = m->radii ? (m->radii[i] + m->radii[i + 1]) / 2 : r;
         for (int k = 0; k < 2; k++) {
             lo[k] = fmin(lo[k], fmin(all[i].a[k], all[i].b[k]));
             hi[k] = fmax(hi[k], fmax(all[i].a[k], all[i].b[k]));
@@ -560,8 +562,8 @@ static void rod_svg(text *t, session *s, const rod_result *x, int rod)
     for (int i = 0; i + 1 < m->nn; i++) {
         double a[4] = { k * (all[i].a[0] - lo[0] + 4 * r), k * (all[i].a[1] - lo[1] + 4 * r),
                         k * (all[i].b[0] - lo[0] + 4 * r), k * (all[i].b[1] - lo[1] + 4 * r) };
-        double far = fmax(hypot(a[2] - a[0], a[3] - a[1]), DRAWN_LEAST),
-               ex = 0.2 * k * r * (a[2] - a[0]) / far, ey = 0.2 * k * r * (a[3] - a[1]) / far;
+        double far = fmax(hypot(a[2] - a[0], a[3] - a[1]), DRAWN_LEAST), thick = k * all[i].radius,
+               ex = 0.2 * thick * (a[2] - a[0]) / far, ey = 0.2 * thick * (a[3] - a[1]) / far;
         /* edges reach over the ends: no gaps outside of bends */
         for (int pass = 0; pass < 2; pass++, ex = ey = 0)
             text_printf(t, "<path d=\"M%.2f %.2fL%.2f %.2f\" stroke=\"%s\" stroke-width=\"%.2f\"%s/>\n",
@@ -569,7 +571,7 @@ static void rod_svg(text *t, session *s, const rod_result *x, int rod)
                         pass == 0      ? "#222"
                         : all[i].touch ? "#d33"
                                        : "#8ab",
-                        2 * k * r * (pass ? 0.8 : 1), pass ? " stroke-linecap=\"round\"" : "");
+                        2 * thick * (pass ? 0.8 : 1), pass ? " stroke-linecap=\"round\"" : "");
     }
     text_puts(t, "</g>\n</svg>\n");
 }

@@ -368,6 +368,8 @@
 #define ANGLE_ZERO       1e-12 /* of a sine: its axis is rounding */
 #define COS_OPPOSITE     1e-12 /* of 1 + cos: half a turn */
 #define COS_SAME         1e-10 /* of 1 - cos: no turn, 1.4e-5 */
+#define JOINT_MEETS      1e-9  /* of the length: joined sections have one place */
+#define VELOCITIES_MEET  1e-6  /* of the fastest: joined sections start together */
 #define TANGENT_UNIT     1e-3  /* of 1: a shape given by its arc length */
 #define FRAME_TURNS      1e-6  /* of 1: a frame that is a rotation, as published with six digits */
 #define CLOSED_SHAPE     1e-9  /* of all chords: first and last point are one */

@@ -117,6 +117,21 @@ const double rod_mass[4][4] = { { M(128), M(99), M(-36), M(19) },
                                 { M(-36), M(-81), M(648), M(99) },
                                 { M(19), M(-36), M(99), M(128) } };
 #undef M
+double rod_mass_at(const rod_mesh *m, int e, int i, int j)
+{
+    return m->masses ? m->masses[16 * e + 4 * i + j] : m->mass * rod_mass[i][j];
+}
+
+const double *rod_lump_at(const rod_mesh *m, int node)
+{
+    return m->lumps && (m->lumps[10 * node] > 0 || m->lumps[10 * node + 1] > 0) ? m->lumps + 10 * node : NULL;
+}
+
+const double *rod_inertia_at(const rod_mesh *m, int node)
+{
+    return m->inertias ? m->inertias + 9 * node : m->J;
+}
+
 const double rod_piece[4] = { 1.0 / 8, 3.0 / 8, 3.0 / 8, 1.0 / 8 };
 
 /* ---- a point of integration ---- */
@@ -184,8 +199,8 @@ static void forces_of(const rod_mesh *m, int at, const point *p, double *n, doub
         dv[i] = p->v[i] - m->v0[3 * at + i];
         du[i] = p->u[i] - m->u0[3 * at + i];
     }
-    mat3(m->B, dv, n);
-    mat3(m->A, du, mm);
+    mat3(rod_stretch_at(m, at), dv, n);
+    mat3(rod_bend_at(m, at), du, mm);
 }
 
 /* derivatives of the energy in rho = R^T dr', X = Q^-1 dQ, Y = Q^-1 dQ' */
@@ -225,8 +240,8 @@ typedef struct hessian {
     double RX[3][4], XX[4][4], XY[4][4], YY[4][4];
 } hessian;
 
-static void hessian_of(const rod_mesh *me, const point *p, const double *n, const double *m, const double *w,
-                       hessian *H)
+static void hessian_of(const double *B, const double *A, const point *p, const double *n, const double *m,
+                       const double *w, hessian *H)
 {
     double Vx[3][4] = { { 0 } }, Ux[3][4] = { { 0 } }, BV[3][4], AU[3][4], k[3], nv = dot3(n, p->v);
     put_cross(p->v, 2, &Vx[0][1], 4);
@@ -237,8 +252,8 @@ static void hessian_of(const rod_mesh *me, const point *p, const double *n, cons
     }
     for (int i = 0; i < 3; i++)
         for (int j = 0; j < 4; j++) {
-            BV[i][j] = me->B[3 * i] * Vx[0][j] + me->B[3 * i + 1] * Vx[1][j] + me->B[3 * i + 2] * Vx[2][j];
-            AU[i][j] = me->A[3 * i] * Ux[0][j] + me->A[3 * i + 1] * Ux[1][j] + me->A[3 * i + 2] * Ux[2][j];
+            BV[i][j] = B[3 * i] * Vx[0][j] + B[3 * i + 1] * Vx[1][j] + B[3 * i + 2] * Vx[2][j];
+            AU[i][j] = A[3 * i] * Ux[0][j] + A[3 * i + 1] * Ux[1][j] + A[3 * i + 2] * Ux[2][j];
         }
     memcpy(H->RX, BV, sizeof BV);
     put_cross(n, -2, &H->RX[0][1], 4);
@@ -247,7 +262,7 @@ static void hessian_of(const rod_mesh *me, const point *p, const double *n, cons
             H->XX[i][j] = Vx[0][i] * BV[0][j] + Vx[1][i] * BV[1][j] + Vx[2][i] * BV[2][j] +
                           Ux[0][i] * AU[0][j] + Ux[1][i] * AU[1][j] + Ux[2][i] * AU[2][j];
             H->XY[i][j] = j ? 2 * AU[j - 1][i] : 0;
-            H->YY[i][j] = i && j ? 4 * me->A[3 * (i - 1) + j - 1] : 0;
+            H->YY[i][j] = i && j ? 4 * A[3 * (i - 1) + j - 1] : 0;
         }
     cross3(n, p->v, k);
     H->XX[0][0] += 4 * w[0];
@@ -298,12 +313,12 @@ static void raw_slopes(const point *p, const slopes *g, raw *w)
     }
 }
 
-static void raw_tangent(const rod_mesh *m, const point *p, const hessian *H, raw *w)
+static void raw_tangent(const double *B, const point *p, const hessian *H, raw *w)
 {
     double RB[3][3], rr[3][3], T[3][4], rq[3][4], XX[4][4], XY[4][4], YY[4][4];
     for (int i = 0; i < 3; i++)
         for (int j = 0; j < 3; j++)
-            RB[i][j] = p->R[3 * i] * m->B[j] + p->R[3 * i + 1] * m->B[3 + j] + p->R[3 * i + 2] * m->B[6 + j];
+            RB[i][j] = p->R[3 * i] * B[j] + p->R[3 * i + 1] * B[3 + j] + p->R[3 * i + 2] * B[6 + j];
     for (int i = 0; i < 3; i++)
         for (int j = 0; j < 3; j++)
             rr[i][j] = p->W * dot3(RB[i], p->R + 3 * j);
@@ -442,8 +457,8 @@ void rod_element(const rod_mesh *m, int e, const double *r, const double *q, con
         }
         raw_slopes(&p, &sl, &held);
         hessian H;
-        hessian_of(m, &p, n, mm, ww, &H);
-        raw_tangent(m, &p, &H, &w);
+        hessian_of(rod_stretch_at(m, at), rod_bend_at(m, at), &p, n, mm, ww, &H);
+        raw_tangent(rod_stretch_at(m, at), &p, &H, &w);
     }
     for (int i = 0; i < 4; i++)
         half_turn(qe + 4 * i, G[i]);

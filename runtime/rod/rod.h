@@ -34,12 +34,16 @@ typedef struct rod_spec {
     /* natural curvature and twist, 3 outputs of s */
     kernel curvature;
     span curvature_at;
+    /* natural length by that of the mesh, of s and t; or none */
+    kernel growth;
+    span growth_at;
     /* elements per length at s, by any unit; none: the same everywhere */
     kernel refine;
     span refine_at;
     /* of turns, per length, 9 outputs, or none */
     kernel inertia;
     span inertia_at;
+    bool loaded; /* it starts from the equilibrium under its loads */
     /* at the start, in space, 3 outputs of s each, or none */
     kernel velocity, spin;
     span start_at;
@@ -48,7 +52,17 @@ typedef struct rod_spec {
     int npoints;
 } rod_spec;
 
-typedef enum { LOAD_POSITION, LOAD_FRAME, LOAD_AXIS, LOAD_ROLL, LOAD_MOMENT, LOAD_FORCE } rod_load_kind;
+typedef enum {
+    LOAD_POSITION,
+    LOAD_FRAME,
+    LOAD_AXIS,
+    LOAD_ROLL,
+    LOAD_HINGE,
+    LOAD_MOMENT,
+    LOAD_FORCE,
+    LOAD_MASS,
+    LOAD_INERTIA
+} rod_load_kind;
 /* value: 1, 3 or 9 outputs of t (and s) */
 typedef struct rod_load {
     int rod;
@@ -57,12 +71,21 @@ typedef struct rod_load {
     kernel s, value;
     span at;
 } rod_load;
+/* the section of rod b at sb is joined to that of rod a at sa; axis: of a hinge, in space at the start */
+typedef enum { JOIN_RIGID, JOIN_BALL, JOIN_HINGE } rod_join;
+typedef struct rod_joint {
+    rod_join what;
+    int a, b;
+    kernel sa, sb, axis;
+    span at;
+} rod_joint;
 typedef enum { TOUCH_RODS, TOUCH_PLANE, TOUCH_CYLINDER, TOUCH_SPHERE } rod_touch;
 /* rod a against itself (b == a), against rod b, or against a body: plane (point, normal), cylinder (point,
  * axis, radius), sphere (centre, radius) */
 typedef struct rod_pair {
     int contact, a, b;
     rod_touch what;
+    bool inside; /* the rod lies within the cylinder or the sphere */
     kernel body;
 } rod_pair;
 typedef struct rod_program {
@@ -70,6 +93,8 @@ typedef struct rod_program {
     int nrod;
     const rod_load *load;
     int nload;
+    const rod_joint *joint;
+    int njoint;
     const rod_pair *pair;
     int npair;
 } rod_program;
@@ -82,9 +107,29 @@ typedef struct rod_mesh {
     double B[9], A[9]; /* stiffness against stretch and shear; bending and twist */
     /* per length: mass (0: statics), inertia of turns in the frame of the section; time of relaxation */
     double mass, J[9], damping;
-    double *s;       /* arc length of the nodes */
+    /* Where sections change along the rod, or NULL; radius, B, A and mass are then the largest of each
+     * number. Stiffness (9) and bending (9) at the points of integration; of each node the radius; mass
+     * matrices of elements of length 1 (16), inertia of turns at the nodes (9), in time alone */
+    double *sections, *radii, *masses, *inertias;
+    double *lumps; /* bodies at sections: mass and inertia in the frame of the section, 10 a node; or NULL */
+    double *s;     /* arc length of the nodes */
     double *v0, *u0; /* reference strains, [(e*3 + g)*3], one after the other */
 } rod_mesh;
+
+/* at a point of integration, counted along the rod */
+static inline const double *rod_stretch_at(const rod_mesh *m, int at)
+{
+    return m->sections ? m->sections + 18 * at : m->B;
+}
+static inline const double *rod_bend_at(const rod_mesh *m, int at)
+{
+    return m->sections ? m->sections + 18 * at + 9 : m->A;
+}
+/* of two nodes of an element, times its length; at a node of the rod */
+double rod_mass_at(const rod_mesh *m, int e, int i, int j);
+/* NULL: nothing is fixed to that node of the rod */
+const double *rod_lump_at(const rod_mesh *m, int node);
+const double *rod_inertia_at(const rod_mesh *m, int node);
 
 /* strains and their forces, in the frame of the section */
 typedef struct rod_strain {
@@ -151,6 +196,13 @@ typedef struct rod_touching { /* a pair of points in the end state */
 } rod_touching;
 
 /* ---- results ---- */
+/* a node that has the place of another one, or whose frame follows it; hinge: but for turns about the axis,
+ * in its own frame. Those that others follow come after them. */
+typedef struct rod_tie {
+    int node, to;
+    bool turns, hinge;
+    double axis[3];
+} rod_tie;
 /* of a branch that was followed: positions of all nodes */
 typedef struct rod_point {
     double t, energy;
@@ -167,6 +219,8 @@ typedef struct rod_result {
     const int *support;
     int nsupport;
     double energy[4]; /* stretch, shear, bending, twist */
+    const rod_tie *tie;
+    int ntie;
     const rod_touching *touch;
     int64_t ntouch;
     /* loads at which the tangent becomes singular */

@@ -86,16 +86,16 @@ static bool rates_at(arc *a, double t)
     arena_pos mark = arena_mark(w->tmp);
     double *before = arena_array(w->tmp, double, w->ndof), u = a->unit;
     bool ok = goals_at(w, t - u);
+    double *way = arena_array(w->tmp, double, w->ndof);
     memset(a->rate, 0, (size_t)w->ndof * sizeof *a->rate);
-    rod_loads(w, t - u, before);
-    rod_loads(w, t + u, a->rate);
+    rod_driving(w, t - u, before);
+    memcpy(way, w->dx, (size_t)w->ndof * sizeof *way);
+    ok = ok && goals_at(w, t + u);
+    rod_driving(w, t + u, a->rate);
     for (int i = 0; i < w->ndof; i++) {
         a->rate[i] = (a->rate[i] - before[i]) / (2 * u);
-        before[i] = w->dx[i];
+        a->dy[i] = (w->dx[i] - way[i]) / (2 * u);
     }
-    ok = ok && goals_at(w, t + u);
-    for (int i = 0; i < w->ndof; i++)
-        a->dy[i] = (w->dx[i] - before[i]) / (2 * u);
     arena_release(w->tmp, mark);
     return ok && goals_at(w, t);
 }

@@ -34,105 +34,23 @@ static double number_of(rod_work *w, int rod, rod_number which, double otherwise
     return x;
 }
 
-/* ---- sections ---- */
-static bool positive(rod_work *w, double x, span at, const char *what, const char *name)
-{
-    if (x > 0 && isfinite(x))
-        return true;
-    return rod_fail(w, at, "the %s of rod '%s' is %g: it must be positive", what, name, x);
-}
-
-static bool spd3(const double *M)
-{
-    double minor = M[0] * M[4] - M[1] * M[3];
-    double det = M[0] * (M[4] * M[8] - M[5] * M[7]) - M[1] * (M[3] * M[8] - M[5] * M[6]) +
-                 M[2] * (M[3] * M[7] - M[4] * M[6]);
-    double big = fabs(M[0]) + fabs(M[4]) + fabs(M[8]),
-           skew = fabs(M[1] - M[3]) + fabs(M[2] - M[6]) + fabs(M[5] - M[7]);
-    return M[0] > 0 && minor > 0 && det > 0 && skew <= FACTOR_SAME * big;
-}
-
-static bool section_matrix(rod_work *w, int rod, const kernel *k, span at, const char *what, double *M)
-{
-    if (!k->tape.nout)
-        return true;
-    rod_eval(w, k, 0, rod, 0, M);
-    return spd3(M) || rod_fail(w, at, "the %s of rod '%s' is not symmetric and positive definite", what,
-                               w->rp->rod[rod].name);
-}
-
-/* Mass from density and radius, or given.  Without a radius the section is taken as one of one material: I/A
- * = EI/EA. */
-static bool section_mass(rod_work *w, int rod)
-{
-    const rod_spec *sp = &w->rp->rod[rod];
-    rod_mesh *m = &w->mesh[rod];
-    bool dense = sp->number[ROD_DENSITY].tape.nout, heavy = sp->number[ROD_MASS].tape.nout;
-    double density = number_of(w, rod, ROD_DENSITY, 0), r2 = m->radius * m->radius;
-    m->damping = number_of(w, rod, ROD_DAMPING, 0);
-    if (!(m->damping >= 0 && isfinite(m->damping)))
-        return rod_fail(w, sp->number_at[ROD_DAMPING],
-                        "the damping of rod '%s' is %g: it must not be negative", sp->name, m->damping);
-    if (dense && !positive(w, density, sp->number_at[ROD_DENSITY], "density", sp->name))
-        return false;
-    if (dense && heavy)
-        return rod_fail(w, sp->number_at[ROD_MASS],
-                        "rod '%s' has a density and a mass per length: give only one of them", sp->name);
-    if (dense && !(r2 > 0))
-        return rod_fail(
-            w, sp->number_at[ROD_DENSITY],
-            "the density of rod '%s' gives no mass without a radius; give radius, or mass = … per length",
-            sp->name);
-    m->mass = dense ? density * M_PI * r2 : number_of(w, rod, ROD_MASS, 0);
-    if (heavy && !positive(w, m->mass, sp->number_at[ROD_MASS], "mass", sp->name))
-        return false;
-    m->J[0] = m->mass * (r2 > 0 ? r2 / 4 : m->A[0] / m->B[8]);
-    m->J[4] = m->mass * (r2 > 0 ? r2 / 4 : m->A[4] / m->B[8]);
-    m->J[8] = m->J[0] + m->J[4];
-    if (!m->mass && (sp->inertia.tape.nout || sp->velocity.tape.nout || sp->spin.tape.nout || m->damping > 0))
-        return rod_fail(w, sp->at, "rod '%s' has no mass, so it does not move in time; give density or mass",
-                        sp->name);
-    if (rod && (m->mass > 0) != (w->mesh[0].mass > 0))
-        return rod_fail(w, (m->mass > 0 ? w->mesh[0].spec : sp)->at,
-                        "rod '%s' has no mass, another rod has: give density to all of them or to none",
-                        (m->mass > 0 ? w->mesh[0].spec : sp)->name);
-    return section_matrix(w, rod, &sp->inertia, sp->inertia_at, "inertia", m->J);
-}
-
-static bool section(rod_work *w, int rod)
-{
-    const rod_spec *sp = &w->rp->rod[rod];
-    rod_mesh *m = &w->mesh[rod];
-    m->spec = sp;
-    m->length = number_of(w, rod, ROD_LENGTH, 0);
-    m->radius = number_of(w, rod, ROD_RADIUS, 0);
-    if (!positive(w, m->length, sp->number_at[ROD_LENGTH], "length", sp->name))
-        return false;
-    if (sp->number[ROD_RADIUS].tape.nout &&
-        !positive(w, m->radius, sp->number_at[ROD_RADIUS], "radius", sp->name))
-        return false;
-    double E = number_of(w, rod, ROD_YOUNG, 0), nu = number_of(w, rod, ROD_POISSON, 0.3), r = m->radius,
-           area = M_PI * r * r;
-    if (sp->number[ROD_YOUNG].tape.nout && !positive(w, E, sp->number_at[ROD_YOUNG], "young", sp->name))
-        return false;
-    if (!(nu > -1 && nu <= 0.5))
-        return rod_fail(w, sp->number_at[ROD_POISSON],
-                        "poisson of rod '%s' is %g: it must lie between -1 and 0.5", sp->name, nu);
-    double G = E / (2 * (1 + nu)), I = area * r * r / 4;
-    m->B[0] = m->B[4] = G * area;
-    m->B[8] = E * area;
-    m->A[0] = m->A[4] = E * I;
-    m->A[8] = 2 * G * I;
-    return section_matrix(w, rod, &sp->stiffness, sp->stiffness_at, "stiffness", m->B) &&
-           section_matrix(w, rod, &sp->bending, sp->bending_at, "bending stiffness", m->A) &&
-           section_mass(w, rod);
-}
-
 /* ---- meshes: places of supports and loads are ends of elements ---- */
 static int by_value(const void *a, const void *b)
 {
     const double *x = a, *y = b;
     return (*x > *y) - (*x < *y);
+}
+
+static bool place_add(rod_work *w, int rod, const kernel *k, span at, double *place, int *n)
+{
+    const rod_mesh *m = &w->mesh[rod];
+    double s;
+    rod_eval(w, k, 0, rod, 0, &s);
+    if (!(s >= -ROD_PLACE * m->length && s <= (1 + ROD_PLACE) * m->length))
+        return rod_fail(w, at, "the place s = %g is not on rod '%s', which goes from 0 to %g", s,
+                        m->spec->name, m->length);
+    place[(*n)++] = fmin(fmax(s, 0), m->length);
+    return true;
 }
 
 static bool places(rod_work *w, int rod, double *place, int *n)
@@ -143,14 +61,14 @@ static bool places(rod_work *w, int rod, double *place, int *n)
     place[(*n)++] = m->length;
     for (int i = 0; i < w->rp->nload; i++) {
         const rod_load *l = &w->rp->load[i];
-        double s;
-        if (l->rod != rod || !l->point)
-            continue;
-        rod_eval(w, &l->s, 0, rod, 0, &s);
-        if (!(s >= -ROD_PLACE * m->length && s <= (1 + ROD_PLACE) * m->length))
-            return rod_fail(w, l->at, "the place s = %g is not on rod '%s', which goes from 0 to %g", s,
-                            m->spec->name, m->length);
-        place[(*n)++] = fmin(fmax(s, 0), m->length);
+        if (l->rod == rod && l->point && !place_add(w, rod, &l->s, l->at, place, n))
+            return false;
+    }
+    for (int i = 0; i < w->rp->njoint; i++) {
+        const rod_joint *j = &w->rp->joint[i];
+        if ((j->a == rod && !place_add(w, rod, &j->sa, j->at, place, n)) ||
+            (j->b == rod && !place_add(w, rod, &j->sb, j->at, place, n)))
+            return false;
     }
     qsort(place, (size_t)*n, sizeof *place, by_value);
     int k = 0;
@@ -199,9 +117,10 @@ static bool mesh(rod_work *w, int rod)
 {
     rod_mesh *m = &w->mesh[rod];
     const rod_spec *sp = m->spec;
-    double *place = arena_array(w->tmp, double, w->rp->nload + 2), all = 0,
+    int most = w->rp->nload + 2 * w->rp->njoint + 2;
+    double *place = arena_array(w->tmp, double, most), all = 0,
            ne = number_of(w, rod, ROD_ELEMENTS, 40) * (w->o && w->o->finer ? 2 : 1);
-    int np, *count = arena_array(w->tmp, int, w->rp->nload + 2);
+    int np, *count = arena_array(w->tmp, int, most);
     if (!(ne >= 1 && ne <= 1e6 && ne == floor(ne)))
         return rod_fail(w, sp->number_at[ROD_ELEMENTS],
                         "rod '%s' has %g elements: a whole number from 1 to 1000000 is needed", sp->name, ne);
@@ -529,11 +448,12 @@ static bool curvature_fits(rod_work *w, int rod)
 {
     const rod_mesh *m = &w->mesh[rod];
     for (int g = 0; g < 3 * m->ne; g++) {
-        double k = hypot(m->u0[3 * g], m->u0[3 * g + 1]);
-        if (m->radius * k > 1)
+        double k = hypot(m->u0[3 * g], m->u0[3 * g + 1]),
+               r = m->radii ? fmax(m->radii[g], m->radii[g + 1]) : m->radius;
+        if (r * k > 1)
             return rod_fail(w, m->spec->number_at[ROD_RADIUS],
                             "the radius %g of rod '%s' is larger than its curvature %.4g at s = %.4g allows",
-                            m->radius, m->spec->name, k, m->s[3 * (g / 3)]);
+                            r, m->spec->name, k, m->s[3 * (g / 3)]);
     }
     return true;
 }
@@ -578,7 +498,7 @@ static bool shape(rod_work *w, int rod)
 }
 
 /* ---- supports and loads ---- */
-static int node_at(const rod_mesh *m, double s)
+int rod_node_at(const rod_mesh *m, double s)
 {
     int best = 0;
     for (int i = 0; i < m->nn; i += 3)
@@ -590,8 +510,9 @@ static int node_at(const rod_mesh *m, double s)
 static void hold_add(rod_work *w, const rod_load *l, int node)
 {
     rod_hold *h = &w->ends.hold[w->ends.nhold++];
-    static const int first[] = { [LOAD_POSITION] = 0, [LOAD_FRAME] = 3, [LOAD_AXIS] = 3, [LOAD_ROLL] = 5 },
-                     count[] = { [LOAD_POSITION] = 3, [LOAD_FRAME] = 3, [LOAD_AXIS] = 2, [LOAD_ROLL] = 1 };
+    static const int first
+        [] = { [LOAD_POSITION] = 0, [LOAD_FRAME] = 3, [LOAD_AXIS] = 3, [LOAD_ROLL] = 5, [LOAD_HINGE] = 3 },
+   count[] = { [LOAD_POSITION] = 3, [LOAD_FRAME] = 3, [LOAD_AXIS] = 2, [LOAD_ROLL] = 1, [LOAD_HINGE] = 2 };
     double R[9];
     *h = (rod_hold){ .load = l, .node = node };
     if (l->what == LOAD_POSITION)
@@ -601,6 +522,8 @@ static void hold_add(rod_work *w, const rod_load *l, int node)
     quat_matrix(w->state.rot + 4 * node, R);
     for (int k = 0; l->what == LOAD_AXIS && k < 3; k++)
         h->start[k] = R[3 * k + 2];
+    if (l->what == LOAD_HINGE)
+        rod_eval(w, &l->value, 0, l->rod, 0, h->start);
     for (int k = 0; k < count[l->what]; k++)
         w->ends.held[6 * node + first[l->what] + k] = 1;
     if (l->what == LOAD_ROLL && !w->ends.tilt)
@@ -615,10 +538,10 @@ static void supports(rod_work *w)
         const rod_load *l = &w->rp->load[i];
         double s;
         rod_eval(w, &l->s, 0, l->rod, 0, &s);
-        int node = node_at(&w->mesh[l->rod], s);
+        int node = rod_node_at(&w->mesh[l->rod], s);
         if (l->what < LOAD_MOMENT)
             hold_add(w, l, node);
-        else
+        else if (l->what == LOAD_MOMENT || l->what == LOAD_FORCE)
             w->ends.push[w->ends.npush++] = (rod_push){ l, l->point ? node : -1 };
         w->moments = w->lasting = w->lasting || l->what == LOAD_MOMENT || l->follower;
     }
@@ -642,15 +565,58 @@ static uint32_t most_registers(const rod_program *rp)
         MOST(s->curve);
         MOST(s->curvature);
         MOST(s->refine);
+        MOST(s->growth);
     }
     for (int i = 0; i < rp->nload; i++) {
         MOST(rp->load[i].s);
         MOST(rp->load[i].value);
     }
+    for (int i = 0; i < rp->njoint; i++) {
+        MOST(rp->joint[i].sa);
+        MOST(rp->joint[i].sb);
+        MOST(rp->joint[i].axis);
+    }
     for (int i = 0; i < rp->npair; i++)
         MOST(rp->pair[i].body);
 #undef MOST
     return n;
+}
+
+/* contact takes one radius for a rod */
+static bool radii_alike(rod_work *w)
+{
+    for (int i = 0; i < w->rp->npair; i++)
+        for (int k = 0; k < 2; k++) {
+            const rod_pair *p = &w->rp->pair[i];
+            const rod_mesh *m = &w->mesh[k && p->b >= 0 ? p->b : p->a];
+            for (int j = 0; m->radii && j < m->nn; j++)
+                if (m->radii[j] < m->radius * (1 - FACTOR_SAME))
+                    return rod_fail(w, w->p->contact[p->contact].at,
+                                    "rod '%s' may not touch: its radius changes along it, and contact needs "
+                                    "the same radius all along",
+                                    m->spec->name);
+        }
+    return true;
+}
+
+/* bodies that rods touch have a size and a direction */
+static bool bodies_sound(rod_work *w)
+{
+    for (int i = 0; i < w->rp->npair; i++) {
+        const rod_pair *p = &w->rp->pair[i];
+        span at = w->p->contact[p->contact].at;
+        double b[7];
+        if (p->what == TOUCH_RODS)
+            continue;
+        rod_eval(w, &p->body, 0, 0, 0, b);
+        if (p->what != TOUCH_SPHERE && !(norm3(b + 3) > 0 && isfinite(norm3(b + 3))))
+            return rod_fail(w, at, "the %s has no direction",
+                            p->what == TOUCH_PLANE ? "half-space" : "cylinder");
+        if (p->what != TOUCH_PLANE && !(b[6] > 0 && isfinite(b[6])))
+            return rod_fail(w, at, "the radius of the %s is %g: it must be positive",
+                            p->what == TOUCH_SPHERE ? "ball" : "cylinder", b[6]);
+    }
+    return true;
 }
 
 bool rod_build(rod_work *w)
@@ -660,8 +626,10 @@ bool rod_build(rod_work *w)
     w->coord = arena_array(w->a, double, n);
     w->reg = arena_array(w->a, double, most_registers(w->rp));
     for (int i = 0; i < n; i++)
-        if (!section(w, i) || !mesh(w, i))
+        if (!rod_section(w, i) || !mesh(w, i) || !rod_section_along(w, i) || !rod_lumps(w, i))
             return false;
+    if (!radii_alike(w) || !bodies_sound(w))
+        return false;
     w->ndof = 6 * w->N;
     w->state.pos = arena_array(w->a, double, 3 * w->N);
     w->state.rot = arena_array(w->a, double, 4 * w->N);
@@ -683,7 +651,13 @@ bool rod_build(rod_work *w)
     }
     for (int i = 0; bent && i < n; i++)
         natural(w, i);
+    if (!rod_grow_new(w))
+        return false;
+    if (!rod_ties_meet(w))
+        return false;
     supports(w);
+    if (!rod_ties_new(w))
+        return false;
     for (int i = 0; i < n; i++) {
         const rod_mesh *m = &w->mesh[i];
         w->scale = fmax(w->scale, fmax(m->A[0], fmax(m->A[4], m->A[8])) / (m->length * m->length));
@@ -698,6 +672,8 @@ bool rod_build(rod_work *w)
 bool rod_supported(rod_work *w)
 {
     static const char *const axis[] = { "first", "second", "third" };
+    if (w->ties)
+        return rod_tied_supported(w);
     for (int rod = 0; rod < w->rp->nrod; rod++) {
         const rod_mesh *m = &w->mesh[rod];
         double row[64][6], L = m->length;

@@ -99,7 +99,8 @@ static cplx element_energy(const rod_mesh *m, int e, const cplx r[ROD_NODES][3],
             v[k] -= m->v0[3 * (3 * e + g) + k];
             u[k] -= m->u0[3 * (3 * e + g) + k];
         }
-        sum += weight * h * (quadratic(m->B, v) + quadratic(m->A, u));
+        sum += weight * h *
+               (quadratic(rod_stretch_at(m, 3 * e + g), v) + quadratic(rod_bend_at(m, 3 * e + g), u));
     }
     return sum;
 }
@@ -233,6 +234,33 @@ static void loads(look *w, double t)
     }
 }
 
+/* ---- joints ---- */
+/* Forces on joined sections act on the last of them; the moment about the axis of a hinge is left where it
+ * is, as nothing balances it. */
+static void joints_pass(look *w)
+{
+    for (int i = 0; i < w->x->ntie; i++) {
+        const rod_tie *x = &w->x->tie[i];
+        double *from = w->force + 6 * x->node, *to = w->force + 6 * x->to, M[3], own[3],
+               along = x->hinge ? dot3(x->axis, from + 3) : 0;
+        if (!x->turns) {
+            for (int k = 0; k < 3; k++) {
+                to[k] += from[k];
+                from[k] = 0;
+            }
+            continue;
+        }
+        for (int k = 0; k < 3; k++) {
+            own[k] = from[3 + k] - along * x->axis[k];
+            from[3 + k] = along * x->axis[k];
+        }
+        to_space(w->x->q + 4 * x->node, own, M);
+        to_section(w->x->q + 4 * x->to, M, own);
+        for (int k = 0; k < 3; k++)
+            to[3 + k] += own[k];
+    }
+}
+
 /* ---- balance ---- */
 enum { AROUND = 11 }; /* nodes to each side that a pair of points may act on */
 
@@ -336,6 +364,7 @@ static void balance(look *w)
         w->support[node] = true;
         add(w, node, 0, 1, w->x->reaction + 6 * node);
     }
+    joints_pass(w);
     for (int64_t i = 0; i < w->x->ntouch; i++) {
         const rod_touching *c = &w->x->touch[i];
         mark_near(w, c->a, c->sa);
@@ -366,13 +395,40 @@ static void balance(look *w)
 }
 
 /* ---- in time ---- */
-static double kinetic(const look *w)
+/* mass per length at a place, from what the model says */
+static double mass_there(look *w, int rod, double s)
 {
-    static const double at[] = { 0.06943184420297371, 0.33000947820757187, 0.66999052179242813,
-                                 0.93056815579702629 },
-                        weight[] = { 0.17392742256872693, 0.32607257743127307, 0.32607257743127307,
-                                     0.17392742256872693 },
-                        piece[] = { 1.0 / 8, 3.0 / 8, 3.0 / 8, 1.0 / 8 };
+    const rod_spec *sp = &w->rp->rod[rod];
+    double density = 0, radius = 0;
+    if (!w->x->mesh[rod].masses)
+        return w->x->mesh[rod].mass;
+    if (sp->number[ROD_MASS].tape.nout) {
+        evaluate(w, &sp->number[ROD_MASS], 0, rod, s, &density);
+        return density;
+    }
+    evaluate(w, &sp->number[ROD_DENSITY], 0, rod, s, &density);
+    evaluate(w, &sp->number[ROD_RADIUS], 0, rod, s, &radius);
+    return density * M_PI * radius * radius;
+}
+
+static const double four_at[] = { 0.06943184420297371, 0.33000947820757187, 0.66999052179242813,
+                                  0.93056815579702629 },
+                    four_weight[] = { 0.17392742256872693, 0.32607257743127307, 0.32607257743127307,
+                                      0.17392742256872693 };
+
+static double lump_kinetic(const double *lump, const double *v)
+{
+    double sum = 0;
+    for (int k = 0; lump && k < 3; k++)
+        sum += lump[0] * v[k] * v[k] / 2;
+    for (int k = 0; lump && k < 9; k++)
+        sum += lump[1 + k] * v[3 + k / 3] * v[3 + k % 3] / 2;
+    return sum;
+}
+
+static double kinetic(look *w)
+{
+    static const double piece[] = { 1.0 / 8, 3.0 / 8, 3.0 / 8, 1.0 / 8 };
     double sum = 0;
     for (int i = 0; i < w->rp->nrod; i++) {
         const rod_mesh *m = &w->x->mesh[i];
@@ -381,15 +437,17 @@ static double kinetic(const look *w)
             double h = m->s[3 * e + 3] - m->s[3 * e];
             for (int g = 0; g < 4; g++) {
                 double f[ROD_NODES], d[ROD_NODES], y[3] = { 0 };
-                shape(at[g], f, d);
+                shape(four_at[g], f, d);
                 for (int k = 0; k < 3 * ROD_NODES; k++)
                     y[k % 3] += f[k / 3] * v[6 * (k / 3) + k % 3];
-                sum += weight[g] * h * m->mass * dot3(y, y) / 2;
-                const double *spin = v + 6 * g + 3;
+                sum += four_weight[g] * h * mass_there(w, i, m->s[3 * e] + four_at[g] * h) * dot3(y, y) / 2;
+                const double *spin = v + 6 * g + 3, *J = rod_inertia_at(m, 3 * e + g);
                 for (int k = 0; k < 9; k++)
-                    sum += piece[g] * h * m->J[k] * spin[k / 3] * spin[k % 3] / 2;
+                    sum += piece[g] * h * J[k] * spin[k / 3] * spin[k % 3] / 2;
             }
         }
+        for (int k = 0; k < m->nn; k++)
+            sum += lump_kinetic(rod_lump_at(m, k), w->x->v + 6 * (m->first + k));
     }
     return sum;
 }
@@ -413,16 +471,23 @@ static void energy(look *w)
 }
 
 /* mass times the centre of mass at a sample */
-static void centre(const look *w, int64_t at, double *c)
+static void centre(look *w, int64_t at, double *c)
 {
     memset(c, 0, 3 * sizeof *c);
     for (int i = 0; i < w->rp->nrod; i++) {
         const rod_mesh *m = &w->x->mesh[i];
         for (int e = 0; e < m->ne; e++)
-            for (int k = 0; k < 3 * ROD_NODES; k++)
-                c[k % 3] += m->mass * (m->s[3 * e + 3] - m->s[3 * e]) *
-                            (k / 3 == 0 || k / 3 == 3 ? 1.0 / 8 : 3.0 / 8) *
-                            w->r->track[at * w->r->ntrack + 3 * (m->first + 3 * e) + k];
+            for (int g = 0; g < 4; g++) {
+                double f[ROD_NODES], d[ROD_NODES],
+                    h = m->s[3 * e + 3] - m->s[3 * e],
+                    part = four_weight[g] * h * mass_there(w, i, m->s[3 * e] + four_at[g] * h);
+                const double *x = w->r->track + at * w->r->ntrack + 3 * (m->first + 3 * e);
+                shape(four_at[g], f, d);
+                for (int k = 0; k < 3 * ROD_NODES; k++)
+                    c[k % 3] += part * f[k / 3] * x[k];
+            }
+        for (int k = 0; m->lumps && k < 3 * m->nn; k++)
+            c[k % 3] += m->lumps[10 * (k / 3)] * w->r->track[at * w->r->ntrack + 3 * m->first + k];
     }
 }
 
@@ -544,6 +609,9 @@ static size_t widest(const results *r)
 {
     const rod_program *rp = r->prog->rod;
     size_t most = 1;
+    for (int i = 0; i < rp->nrod; i++)
+        for (int k = 0; k < ROD_NUMBERS; k++)
+            most = rp->rod[i].number[k].tape.nreg > most ? rp->rod[i].number[k].tape.nreg : most;
     for (int i = 0; i < rp->nload; i++) {
         most = rp->load[i].s.tape.nreg > most ? rp->load[i].s.tape.nreg : most;
         most = rp->load[i].value.tape.nreg > most ? rp->load[i].value.tape.nreg : most;

@@ -147,6 +147,26 @@ void slave_point(const rod_work *w, const touch *c, double y, const double *pos,
     row_sum(slave_of(w, c), &r, r.w, pos, x);
 }
 
+/* A wall around the rod: its normal points to the axis or the centre, and the distance from there counts as
+ * negative, so that gaps and their derivatives are those of a body. On the axis any direction across it does.
+ */
+static double normal_inside(const double *axis, double far, double *N)
+{
+    double e[3] = { fabs(axis[0]) < 0.6, fabs(axis[0]) >= 0.6, 0 };
+    if (far > 0) {
+        for (int i = 0; i < 3; i++)
+            N[i] /= -far;
+        return -far;
+    }
+    double along = dot3(axis, e);
+    for (int i = 0; i < 3; i++)
+        N[i] = e[i] - along * axis[i];
+    far = norm3(N);
+    for (int i = 0; i < 3; i++)
+        N[i] /= far;
+    return 0;
+}
+
 double body_normal(const rod_work *w, const touch *c, const double *p, double *N)
 {
     const double *b = w->contact->body + 7 * c->pair;
@@ -163,6 +183,8 @@ double body_normal(const rod_work *w, const touch *c, const double *p, double *N
     for (int i = 0; i < 3; i++)
         N[i] -= along * b[3 + i];
     double far = norm3(N);
+    if (pair_of(w, c)->inside)
+        return normal_inside(b + 3, far, N);
     for (int i = 0; i < 3; i++)
         N[i] /= far;
     return far;

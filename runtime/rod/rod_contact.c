@@ -452,6 +452,7 @@ bool contacts_start(rod_work *w)
         k->clear[i] = a->radius +
                       (p->what == TOUCH_RODS    ? b->radius
                        : p->what == TOUCH_PLANE ? 0
+                       : p->inside              ? -k->body[7 * i + 6]
                                                 : k->body[7 * i + 6]) -
                       zero;
         k->k[i] = isnan(w->ro->stiffness) ? 0.2 * EI / pow(a->radius, 4) : w->ro->stiffness;

@@ -603,7 +603,7 @@ bool rod_descend(rod_work *w, double t)
 {
     enum { ROUNDS = 200, INCREMENTS = 300, LONG = 1000 };
     const double soft = w->start ? SOFT / LONG_WAY : descent_soft(w), firm = descent_firm(w);
-    if (!w->contact || !rod_has_potential(w))
+    if (!w->contact || w->ties || !rod_has_potential(w))
         return false;
     arena_pos mark = arena_mark(w->tmp);
     double press = soft, change = INFINITY, polish = contacts_lined(w) ? 0.02 : 0.05, open = INFINITY;

@@ -86,6 +86,30 @@ static void drive(rod_work *w, double t, double e, double *v)
         else if (h->load->what == LOAD_FRAME)
             support_velocity(w, h, t, e, v + 6 * h->node + 3);
     }
+    rod_follow(w, v);
+}
+
+/* joined sections start with one velocity */
+static bool velocities_meet(rod_work *w)
+{
+    rod_motion *d = w->motion;
+    arena_pos mark = arena_mark(w->tmp);
+    double *v = arena_array(w->tmp, double, w->ndof), most = 0, L = rod_length(w);
+    memcpy(v, d->vel, (size_t)w->ndof * sizeof *v);
+    rod_follow(w, v);
+    for (int i = 0; i < w->ndof; i++)
+        most = fmax(most, fabs(v[i]) * (i % 6 < 3 ? 1 : L));
+    for (int r = 0; r < w->rp->nrod; r++)
+        for (int i = 6 * w->mesh[r].first; i < 6 * (w->mesh[r].first + w->mesh[r].nn); i++)
+            if (fabs(v[i] - d->vel[i]) * (i % 6 < 3 ? 1 : L) > VELOCITIES_MEET * most)
+                return rod_fail(
+                    w, w->mesh[r].spec->start_at.file ? w->mesh[r].spec->start_at : w->mesh[r].spec->at,
+                    "at the start rod '%s' and the rod that it is joined to move differently at "
+                    "s = %.4g; give velocity and spin that agree there",
+                    w->mesh[r].spec->name, w->mesh[r].s[i / 6 - w->mesh[r].first]);
+    memcpy(d->vel, v, (size_t)w->ndof * sizeof *v);
+    arena_release(w->tmp, mark);
+    return true;
 }
 
 /* what the model says; where it gives no spin, sections turn with the line: d3 x v' */
@@ -120,17 +144,17 @@ static bool velocities_start(rod_work *w, const rod_mesh *m, int rod)
 }
 
 /* ---- inertia of an element ---- */
-static void turn_inertia(const rod_mesh *m, const rod_motion *d, int node, const double *q0, const double *q1,
+static void turn_inertia(const double *J, const rod_motion *d, int node, const double *q0, const double *q1,
                          const double *x, const double *v1, double weight, double *f, double *K)
 {
     const double *phi = x + 3, *W0 = d->vel + 6 * node + 3;
     double c[4] = { q0[0], -q0[1], -q0[2], -q0[3] }, rel[4], R[9], y[3], z[3], k = weight / d->dt;
     quat_mul(c, q1, rel);
     quat_matrix(rel, R);
-    mat3(m->J, W0, y);
+    mat3(J, W0, y);
     for (int i = 0; i < 3; i++)
         z[i] = R[i] * y[0] + R[3 + i] * y[1] + R[6 + i] * y[2]; /* R1^T pi0 */
-    mat3(m->J, v1 + 3, y);
+    mat3(J, v1 + 3, y);
     for (int i = 0; f && i < 3; i++)
         f[3 + i] += k * (y[i] - z[i]);
     if (!K)
@@ -142,31 +166,53 @@ static void turn_inertia(const rod_mesh *m, const rod_motion *d, int node, const
         P[i] = P[i] / 2 + phi[i / 3] * phi[i % 3] / 4 + (i % 4 == 0);
     for (int i = 0; i < 3; i++)
         for (int j = 0; j < 3; j++) {
-            double JP = m->J[3 * i] * P[j] + m->J[3 * i + 1] * P[3 + j] + m->J[3 * i + 2] * P[6 + j];
+            double JP = J[3 * i] * P[j] + J[3 * i + 1] * P[3 + j] + J[3 * i + 2] * P[6 + j];
             K[(3 + i) * ROD_DOFS + 3 + j] += k * ((driven(d, node, 3) ? 0 : 1 / (d->theta * d->dt)) * JP -
                                                   Z[3 * i + j]);
         }
 }
 
+/* a body at a section; in the first element that has its node, as loads are */
+static void lump_put(const rod_work *w, const double *lump, int node, const double *x, const double *v,
+                     double *f, double *K)
+{
+    const rod_motion *d = w->motion;
+    double c = lump[0] / d->dt;
+    for (int k = 0; k < 3; k++) {
+        if (f)
+            f[k] += c * (v[k] - d->vel[6 * node + k]);
+        if (K && !driven(d, node, 0))
+            K[k * (ROD_DOFS + 1)] += c / (d->theta * d->dt);
+    }
+    turn_inertia(lump + 1, d, node, w->state.rot0 + 4 * node, w->state.rot + 4 * node, x, v, 1, f, K);
+}
+
 void rod_inertia_put(const rod_work *w, const rod_mesh *m, int e, double *f, double *K)
 {
     const rod_motion *d = w->motion;
-    double h = m->s[3 * e + 3] - m->s[3 * e], x[4][6], v[4][6], c = m->mass * h / d->dt;
+    double h = m->s[3 * e + 3] - m->s[3 * e], x[4][6], v[4][6];
     int k0 = m->first + 3 * e;
     for (int i = 0; i < 4; i++) {
         moved_by(w, k0 + i, x[i]);
         velocity_end(d, k0 + i, x[i], v[i]);
     }
     for (int i = 0; i < 4; i++) {
-        for (int j = 0; j < 4; j++)
+        for (int j = 0; j < 4; j++) {
+            double c = h / d->dt * rod_mass_at(m, e, i, j);
             for (int k = 0; k < 3; k++) {
                 if (f)
-                    f[6 * i + k] += c * rod_mass[i][j] * (v[j][k] - d->vel[6 * (k0 + j) + k]);
+                    f[6 * i + k] += c * (v[j][k] - d->vel[6 * (k0 + j) + k]);
                 if (K && !driven(d, k0 + j, 0))
-                    K[(6 * i + k) * ROD_DOFS + 6 * j + k] += c * rod_mass[i][j] / (d->theta * d->dt);
+                    K[(6 * i + k) * ROD_DOFS + 6 * j + k] += c / (d->theta * d->dt);
             }
-        turn_inertia(m, d, k0 + i, w->state.rot0 + 4 * (k0 + i), w->state.rot + 4 * (k0 + i), x[i], v[i],
-                     h * rod_piece[i], f ? f + 6 * i : NULL, K ? K + 6 * i * (ROD_DOFS + 1) : NULL);
+        }
+        turn_inertia(rod_inertia_at(m, 3 * e + i), d, k0 + i, w->state.rot0 + 4 * (k0 + i),
+                     w->state.rot + 4 * (k0 + i), x[i], v[i], h * rod_piece[i], f ? f + 6 * i : NULL,
+                     K ? K + 6 * i * (ROD_DOFS + 1) : NULL);
+        const double *lump = i || !e ? rod_lump_at(m, 3 * e + i) : NULL;
+        if (lump)
+            lump_put(w, lump, k0 + i, x[i], v[i], f ? f + 6 * i : NULL,
+                     K ? K + 6 * i * (ROD_DOFS + 1) : NULL);
     }
 }
 
@@ -186,9 +232,14 @@ double rod_kinetic(const rod_work *w)
             double h = m->s[3 * e + 3] - m->s[3 * e], y[3];
             for (int i = 0; i < 4; i++) {
                 for (int j = 0; j < 4; j++)
-                    sum += m->mass * h / 2 * rod_mass[i][j] * dot3(v + 6 * i, v + 6 * j);
-                mat3(m->J, v + 6 * i + 3, y);
+                    sum += h / 2 * rod_mass_at(m, e, i, j) * dot3(v + 6 * i, v + 6 * j);
+                mat3(rod_inertia_at(m, 3 * e + i), v + 6 * i + 3, y);
                 sum += h * rod_piece[i] * dot3(v + 6 * i + 3, y) / 2;
+                const double *lump = i || !e ? rod_lump_at(m, 3 * e + i) : NULL;
+                if (!lump)
+                    continue;
+                mat3(lump + 1, v + 6 * i + 3, y);
+                sum += (lump[0] * dot3(v + 6 * i, v + 6 * i) + dot3(v + 6 * i + 3, y)) / 2;
             }
         }
     return sum;
@@ -228,12 +279,15 @@ static void account(rod_work *w, const forces *f)
         double x[6], v[6];
         moved_by(w, node, x);
         velocity_end(d, node, x, v);
+        double own[6];
+        memcpy(own, x, sizeof own);
+        rod_on_axes(w, node, own + 3);
         for (int k = 0; k < 6; k++) {
             int i = 6 * node + k;
             d->worked -= load[i] * x[k];
             w->viscous += touch[i] * x[k];
             if (w->ends.held[i])
-                d->worked += all[i] * x[k];
+                d->worked += all[i] * own[k];
             double lag = mass[i] * (x[k] - (v[k] + d->vel[i]) * d->dt / 2);
             if (driven(d, node, k))
                 d->worked -= lag;
@@ -348,7 +402,9 @@ bool rod_motion_new(rod_work *w, double dt)
     for (int i = 0; i < w->rp->nrod; i++)
         if (!velocities_start(w, &w->mesh[i], i))
             return false;
-    return true;
+    for (int k = 0; k < w->N; k++) /* a node that follows moves with its support */
+        d->driven[k] |= rod_driven_by(w, k, d->driven);
+    return velocities_meet(w);
 }
 
 /* ---- for the clock ---- */

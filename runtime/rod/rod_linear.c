@@ -21,6 +21,7 @@ double rod_length(const rod_work *w)
 
 void rod_update(rod_work *w, const double *dx, double k)
 {
+    rod_ties_before(w);
     for (int i = 0; i < w->N; i++) {
         double th[3];
         for (int j = 0; j < 3; j++) {
@@ -29,6 +30,7 @@ void rod_update(rod_work *w, const double *dx, double k)
         }
         quat_turn(w->state.rot + 4 * i, th);
     }
+    rod_ties_after(w, dx, k);
 }
 
 void state_copy(rod_work *w, double *pos, double *rot, const double *pos1, const double *rot1)
@@ -124,11 +126,11 @@ static split split_ends(void)
     return p;
 }
 
-static split split_numbered(const int *number)
+static split split_kept(const uint8_t *kept)
 {
     split p = { 0 };
     for (int k = 0; k < ROD_DOFS; k++) {
-        if (number[k] >= 0)
+        if (kept[k])
             p.keep[p.nk++] = k;
         else
             p.in[p.ni++] = k;
@@ -297,6 +299,8 @@ static int element_sides(rod_work *w, const rod_mesh *m, int e, const rod_outsid
 
 bool rod_solve_two(rod_work *w, double t, const double *rate, double *dy)
 {
+    if (w->ties)
+        return rod_solve_sparse(w, t, rate, dy);
     arena_pos mark = arena_mark(w->tmp);
     rod_outside out = rod_outside_at(w, t);
     double *X = w->linear.inner;
@@ -589,8 +593,8 @@ static int *order_threes(arena *a, const rod_columns *c, int n)
     return order;
 }
 
-/* residual of everything, drag and contact included */
-void rod_residual(rod_work *w, double t, double *res)
+/* residual of everything, drag and contact included, on the unknowns */
+static void rod_residual_nodes(rod_work *w, double t, double *res)
 {
     memset(res, 0, (size_t)w->ndof * sizeof *res);
     for (int r = 0; r < w->rp->nrod; r++) {
@@ -603,10 +607,16 @@ void rod_residual(rod_work *w, double t, double *res)
         contacts_put(w, res, NULL);
 }
 
-/* Number of each dof among those that are left: positions and turns of nodes inside elements that nothing
-   touches are eliminated; whole: both nodes of an element stay with all they have, or none.  Loads are met by
-   their element. */
-static int number_dofs(const rod_work *w, const rod_sparse *C, bool whole, int *number)
+void rod_residual(rod_work *w, double t, double *res)
+{
+    rod_residual_nodes(w, t, res);
+    rod_gather(w, res);
+}
+
+/* What is kept of each element, and the number of each unknown among those that are left: positions and turns
+   of nodes inside elements that nothing touches are eliminated; whole: both nodes of an element stay with all
+   they have, or none.  Loads are met by their element. */
+static int number_dofs(const rod_work *w, const rod_sparse *C, bool whole, int *number, uint8_t *kept)
 {
     int n = 0;
     for (int i = 0; i < 2 * w->N; i++)
@@ -620,29 +630,87 @@ static int number_dofs(const rod_work *w, const rod_sparse *C, bool whole, int *
         }
     for (int i = 0; i < 2 * w->N; i++) {
         bool there = number[3 * i];
-        for (int k = 0; k < 3; k++)
-            number[3 * i + k] = there ? n++ : -1;
+        for (int k = 0; k < 3; k++) {
+            kept[3 * i + k] = there;
+            number[3 * i + k] = there && rod_is_unknown(w, 3 * i) ? n++ : -1;
+        }
     }
     return n;
 }
 
-static void sparse_element(rod_work *w, int d0, const int *number, const double *K, const double *f, int m,
-                           double *X, rod_sparse *S, double *b)
+/* the unknowns that move what is kept of an element */
+static void terms_element(const rod_work *w, int first, rod_terms *t)
 {
-    const split p = split_numbered(number + d0);
+    for (int i = 0; i < ROD_NODES; i++)
+        rod_terms_of(w, first + i, t + 6 * i);
+}
+
+/* x in row and column of dofs, as it meets their unknowns */
+static void sparse_spread(rod_work *w, rod_sparse *S, const int *number, const rod_terms *row,
+                          const rod_terms *col, double x)
+{
+    for (int u = 0; u < row->n; u++)
+        for (int v = 0; v < col->n && !w->ends.held[row->slot[u]]; v++)
+            sparse_add(w->tmp, S, number[row->slot[u]], number[col->slot[v]], row->c[u] * col->c[v] * x);
+}
+
+static void sparse_element(rod_work *w, int d0, const int *number, const uint8_t *kept, const double *K,
+                           const double *f, int m, double *X, rod_sparse *S, double *b)
+{
+    const split p = split_kept(kept + d0);
     double out[ROD_DOFS * (ROD_DOFS + SIDES)];
+    rod_terms t[ROD_DOFS];
     int wide = p.nk + m;
     condense(K, f, m, &p, X, out);
+    terms_element(w, d0 / 6, t);
     for (int i = 0; i < p.nk; i++) {
-        int row = d0 + p.keep[i];
-        for (int c = 0; c < m; c++)
-            b[c * S->n + number[row]] -= out[wide * i + p.nk + c];
-        for (int j = 0; j < p.nk && !w->ends.held[row]; j++)
-            sparse_add(w->tmp, S, number[row], number[d0 + p.keep[j]], out[wide * i + j]);
+        const rod_terms *row = &t[p.keep[i]];
+        for (int u = 0; u < row->n; u++)
+            for (int c = 0; c < m; c++)
+                b[c * S->n + number[row->slot[u]]] -= row->c[u] * out[wide * i + p.nk + c];
+        for (int j = 0; j < p.nk; j++)
+            sparse_spread(w, S, number, row, &t[p.keep[j]], out[wide * i + j]);
     }
 }
 
-/* the same with contact */
+/* unknowns that are none, among those of hinges */
+static void sparse_spare(rod_work *w, rod_sparse *S, const int *number, double stiff)
+{
+    for (int i = 0; w->ties && i < w->ndof; i++)
+        if (number[i] >= 0 && rod_is_spare(w, i))
+            sparse_add(w->tmp, S, number[i], number[i], stiff);
+}
+
+static void sparse_hinges(rod_work *w, const double *f, const int *number, rod_sparse *S)
+{
+    rod_sparse H = { .n = w->ndof };
+    rod_hinges_put(w, f, &H);
+    for (int k = 0; k < H.nz; k++)
+        if (!w->ends.held[H.i[k]])
+            sparse_add(w->tmp, S, number[H.i[k]], number[H.j[k]], H.x[k]);
+}
+
+/* contact: its derivatives, and its forces w->res */
+static void sparse_contact(rod_work *w, const rod_sparse *C, const int *number, rod_sparse *S, double *b)
+{
+    for (int k = 0; k < C->nz; k++) {
+        double x = C->x[k] * rod_unit(w, C->i[k]) * rod_unit(w, C->j[k]);
+        rod_terms row, col;
+        rod_term_of(w, C->i[k], &row);
+        rod_term_of(w, C->j[k], &col);
+        sparse_spread(w, S, number, &row, &col, x);
+    }
+    for (int i = 0; w->contact && i < w->ndof; i++) {
+        rod_terms t;
+        if (w->res[i] == 0)
+            continue;
+        rod_term_of(w, i, &t);
+        for (int u = 0; u < t.n; u++)
+            b[number[t.slot[u]]] -= t.c[u] * w->res[i] * rod_unit(w, i);
+    }
+}
+
+/* the same with contact, or with joints */
 bool rod_solve_sparse(rod_work *w, double t, const double *rate, double *dy)
 {
     arena_pos mark = arena_mark(w->tmp);
@@ -650,26 +718,32 @@ bool rod_solve_sparse(rod_work *w, double t, const double *rate, double *dy)
     rod_outside out = rod_outside_at(w, t);
     double *X = w->linear.inner, *both[SIDES] = { w->dx, dy };
     int *number = arena_array(w->tmp, int, w->ndof), m = dy ? 2 : 1;
+    uint8_t *kept = arena_array(w->tmp, uint8_t, w->ndof);
+    double *all = w->ties ? arena_array(w->tmp, double, w->ndof) : NULL;
     memset(w->res, 0, (size_t)w->ndof * sizeof *w->res);
-    contacts_put(w, w->res, &C);
-    int n = S.n = number_dofs(w, &C, false, number);
+    if (w->contact)
+        contacts_put(w, w->res, &C);
+    int n = S.n = number_dofs(w, &C, false, number, kept);
     double *b = arena_array(w->tmp, double, m *n);
     for (int r = 0; r < w->rp->nrod; r++) {
         const rod_mesh *mesh = &w->mesh[r];
         for (int e = 0; e < mesh->ne; e++, X += INNER) {
             double f[SIDES * ROD_DOFS], K[ROD_DOFS * ROD_DOFS];
             int d0 = element_sides(w, mesh, e, &out, rate, f, K);
-            sparse_element(w, d0, number, K, f, m, X, &S, b);
+            for (int i = 0; all && i < ROD_DOFS; i++)
+                all[d0 + i] += f[i];
+            sparse_element(w, d0, number, kept, K, f, m, X, &S, b);
         }
     }
-    for (int k = 0; k < C.nz; k++)
-        if (!w->ends.held[C.i[k]])
-            sparse_add(w->tmp, &S, number[C.i[k]], number[C.j[k]],
-                       C.x[k] * rod_unit(w, C.i[k]) * rod_unit(w, C.j[k]));
     double stiff = w->scale * w->unit;
+    sparse_contact(w, &C, number, &S, b);
+    if (all) {
+        for (int i = 0; i < w->ndof; i++)
+            all[i] += w->res[i];
+        sparse_hinges(w, all, number, &S);
+        sparse_spare(w, &S, number, stiff);
+    }
     for (int i = 0; i < w->ndof; i++) {
-        if (number[i] >= 0)
-            b[number[i]] -= w->res[i] * rod_unit(w, i);
         if (!w->ends.held[i])
             continue;
         for (int c = 0; c < m; c++)
@@ -683,11 +757,13 @@ bool rod_solve_sparse(rod_work *w, double t, const double *rate, double *dy)
     for (int i = 0; ok && i < w->ndof; i++)
         for (int c = 0; c < m && number[i] >= 0; c++)
             both[c][i] = b[c * n + number[i]];
+    for (int c = 0; ok && c < m; c++)
+        rod_spread(w, both[c]);
     X = w->linear.inner;
     for (int r = 0; ok && r < w->rp->nrod; r++)
         for (int e = 0; e < w->mesh[r].ne; e++, X += INNER) {
             int d0 = 6 * (w->mesh[r].first + 3 * e);
-            const split p = split_numbered(number + d0);
+            const split p = split_kept(kept + d0);
             for (int c = 0; c < m; c++)
                 split_back(&p, X, m, c, both[c] + d0);
         }
@@ -713,6 +789,34 @@ static void lower_add(rod_work *w, rod_sparse *S, const int *number, int i, int 
         sparse_add(w->tmp, S, number[i], number[j], x);
 }
 
+/* x at two dofs of nodes, and where they differ what mirrors it, as it meets their unknowns */
+static void lower_spread(rod_work *w, rod_sparse *S, const int *number, const rod_terms *a,
+                         const rod_terms *b, bool same, double x)
+{
+    for (int u = 0; u < a->n; u++)
+        for (int v = 0; v < b->n; v++) {
+            int i = a->slot[u], j = b->slot[v];
+            double y = a->c[u] * b->c[v] * x;
+            if (same || number[i] > number[j])
+                lower_add(w, S, number, i, j, y);
+            else
+                lower_add(w, S, number, j, i, i == j ? 2 * y : y);
+        }
+}
+
+/* the symmetric part of what the turn of hinges does to moments */
+static void lower_hinges(rod_work *w, double t, const int *number, rod_sparse *S)
+{
+    rod_sparse H = { .n = w->ndof };
+    double *f = arena_array(w->tmp, double, w->ndof);
+    rod_residual_nodes(w, t, f);
+    rod_hinges_put(w, f, &H);
+    for (int k = 0; k < H.nz; k++) {
+        bool low = number[H.i[k]] >= number[H.j[k]];
+        lower_add(w, S, number, low ? H.i[k] : H.j[k], low ? H.j[k] : H.i[k], H.x[k] / 2);
+    }
+}
+
 /* The same for rods that touch: closed pairs are held by stiff springs, and their forces go on acting as they
    turn, so that what is counted are directions along which nothing opens or closes.  Pairs that stick are
    held across too, those that slip are free there. */
@@ -722,27 +826,36 @@ static int unstable_touching(rod_work *w, double t)
     rod_sparse C = { .n = w->ndof }, S = { 0 };
     rod_outside out = rod_outside_at(w, t);
     int *number = arena_array(w->tmp, int, w->ndof), bad = 0;
-    contacts_count(w, &C);
-    int n = S.n = number_dofs(w, &C, true, number);
+    uint8_t *kept = arena_array(w->tmp, uint8_t, w->ndof);
+    if (w->contact && contacts_near(w))
+        contacts_count(w, &C);
+    int n = S.n = number_dofs(w, &C, true, number, kept);
     for (int r = 0; r < w->rp->nrod; r++) {
         const rod_mesh *m = &w->mesh[r];
         for (int e = 0; e < m->ne; e++) {
             double K[ROD_DOFS * ROD_DOFS], ends[144];
             int d0 = 6 * (m->first + 3 * e);
-            bool whole = number[d0 + 6] >= 0;
+            rod_terms terms[ROD_DOFS];
+            bool whole = kept[d0 + 6];
             element_symmetric(w, m, e, &out, K);
+            terms_element(w, d0 / 6, terms);
             if (!whole)
                 bad += condense_symmetric(K, ends);
             for (int i = 0; i < (whole ? ROD_DOFS : 12); i++)
                 for (int j = 0; j <= i; j++)
-                    lower_add(w, &S, number, d0 + (whole ? i : outer(i)), d0 + (whole ? j : outer(j)),
-                              whole ? K[i * ROD_DOFS + j] : ends[12 * i + j]);
+                    lower_spread(w, &S, number, &terms[whole ? i : outer(i)], &terms[whole ? j : outer(j)],
+                                 i == j, whole ? K[i * ROD_DOFS + j] : ends[12 * i + j]);
         }
     }
     for (int k = 0; k < C.nz; k++) { /* half of each and of what mirrors it */
-        bool low = number[C.i[k]] >= number[C.j[k]];
-        lower_add(w, &S, number, low ? C.i[k] : C.j[k], low ? C.j[k] : C.i[k],
-                  C.i[k] == C.j[k] ? C.x[k] : C.x[k] / 2);
+        rod_terms row, col;
+        rod_term_of(w, C.i[k], &row);
+        rod_term_of(w, C.j[k], &col);
+        lower_spread(w, &S, number, &row, &col, C.i[k] == C.j[k], C.i[k] == C.j[k] ? C.x[k] : C.x[k] / 2);
+    }
+    if (w->ties) {
+        lower_hinges(w, t, number, &S);
+        sparse_spare(w, &S, number, w->scale);
     }
     for (int i = 0; i < w->ndof; i++)
         if (w->ends.held[i] && number[i] >= 0)
@@ -762,7 +875,8 @@ int rod_unstable(rod_work *w, double t)
 {
     double keep = w->shift;
     w->shift = fmax(keep, (w->neutral ? 1 : SHIFT_LOOK) * rod_small_shift(w));
-    int n = w->contact && contacts_near(w) ? unstable_touching(w, t) : unstable_free(w, t);
+    bool sparse = w->ties || (w->contact && contacts_near(w));
+    int n = sparse ? unstable_touching(w, t) : unstable_free(w, t);
     w->shift = keep;
     return n;
 }

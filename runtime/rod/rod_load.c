@@ -56,6 +56,12 @@ static void push_force(rod_work *w, const rod_push *x, const double *f, double *
                                           R[3 * (k / 3) + 2] * C[6 + k % 3]);
 }
 
+static void load_part(const rod_work *w, double *f)
+{
+    for (int k = 0; w->grown.missing > 0 && k < 3; k++)
+        f[k] *= 1 - w->grown.missing;
+}
+
 /* ---- along an element ---- */
 static void push_along(rod_work *w, const rod_load *l, int e, double t, double *res, double *K)
 {
@@ -63,6 +69,7 @@ static void push_along(rod_work *w, const rod_load *l, int e, double t, double *
     for (int g = 0; g < ROD_GAUSS; g++) {
         double N[4], f[3], x = rod_gauss_x[g], h = m->s[3 * e + 3] - m->s[3 * e], W = h * rod_gauss_w[g];
         rod_eval(w, &l->value, t, l->rod, m->s[3 * e] + x * h, f);
+        load_part(w, f);
         if (l->follower) {
             rod_element_follow(m, e, w->state.rot, x, f, w->motion ? W / 2 : W, res, K);
             if (w->motion)
@@ -87,6 +94,7 @@ static void loads_put(rod_work *w, double t, double *res, double *moment, double
         if (x->node < 0)
             continue;
         rod_eval(w, &x->load->value, t, x->load->rod, 0, f);
+        load_part(w, f);
         if (x->load->what == LOAD_MOMENT)
             push_moment(w, x, f, res, moment);
         else

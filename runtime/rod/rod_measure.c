@@ -124,12 +124,19 @@ void rod_momentum(const rod_result *x, int rod, double *p, double *L)
             for (int j = 0; j < 4; j++) {
                 cross3(x->r + 3 * (k0 + i), x->v + 6 * (k0 + j), y);
                 for (int k = 0; k < 3; k++) {
-                    p[k] += m->mass * h * rod_mass[i][j] * x->v[6 * (k0 + j) + k];
-                    L[k] += m->mass * h * rod_mass[i][j] * y[k];
+                    p[k] += h * rod_mass_at(m, e, i, j) * x->v[6 * (k0 + j) + k];
+                    L[k] += h * rod_mass_at(m, e, i, j) * y[k];
                 }
             }
+            const double *lump = i || !e ? rod_lump_at(m, 3 * e + i) : NULL, *spin = x->v + 6 * (k0 + i) + 3;
             for (int k = 0; k < 3; k++)
-                pi[k] = h * rod_piece[i] * dot3(m->J + 3 * k, x->v + 6 * (k0 + i) + 3);
+                pi[k] = h * rod_piece[i] * dot3(rod_inertia_at(m, 3 * e + i) + 3 * k, spin) +
+                        (lump ? dot3(lump + 1 + 3 * k, spin) : 0);
+            cross3(x->r + 3 * (k0 + i), x->v + 6 * (k0 + i), y);
+            for (int k = 0; lump && k < 3; k++) {
+                p[k] += lump[0] * x->v[6 * (k0 + i) + k];
+                L[k] += lump[0] * y[k];
+            }
             quat_matrix(x->q + 4 * (k0 + i), R);
             for (int k = 0; k < 3; k++)
                 L[k] += dot3(R + 3 * k, pi);

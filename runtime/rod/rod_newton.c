@@ -26,7 +26,7 @@ bool holds_at(rod_work *w, double t, double tau)
                 return rod_fail(w, h->load->at, "the roll is not a number at t = %g", t);
             continue;
         }
-        if (h->load->what == LOAD_AXIS) {
+        if (h->load->what == LOAD_AXIS || h->load->what == LOAD_HINGE) {
             double n = norm3(v), m;
             if (!(n > 0 && isfinite(n)))
                 return rod_fail(w, h->load->at, "the axis has no direction at t = %g", t);
@@ -54,10 +54,11 @@ bool holds_at(rod_work *w, double t, double tau)
         if (tau == 1)
             memcpy(h->goal, q, sizeof q);
     }
+    w->grown.missing = w->grown.on ? 1 - tau : 0;
     for (int r = 0, at = 0; w->goal0 && r < w->rp->nrod; at += 18 * w->mesh[r++].ne)
         for (int k = 0; k < 18 * w->mesh[r].ne; k++)
             w->mesh[r].v0[k] = w->start0[at + k] + (w->goal0[at + k] - w->start0[at + k]) * tau;
-    return true;
+    return rod_grow(w, t, tau);
 }
 
 /* the turn of the frames that are held, from t to t + dt, by small pieces: half a turn more must not look
@@ -117,6 +118,7 @@ static void hold_turn(rod_work *w, const rod_hold *h, double *d)
     quat_matrix(q, R);
     for (int k = 0; k < 3; k++)
         b[k] = R[k] * h->goal[0] + R[3 + k] * h->goal[1] + R[6 + k] * h->goal[2];
+    rod_on_axes(w, h->node, b); /* those of a hinge */
     double s = hypot(b[0], b[1]), f = s > ANGLE_ZERO ? atan2(s, b[2]) / s : 1;
     d[0] = -b[1] * f;
     d[1] = b[0] * f;
@@ -474,4 +476,6 @@ void rod_nudge(rod_work *w)
                     w->state.pos[3 * node + k] += R[3 * k] * b[0] + R[3 * k + 1] * b[1];
         }
     }
+    rod_ties_before(w);
+    rod_ties_after(w, NULL, 0);
 }

@@ -118,6 +118,8 @@ static void rolls_carry(rod_work *w, double t)
 
 bool rod_unclear(const rod_work *w)
 {
+    if (w->ties && w->moments)
+        return true;
     return w->contact && contacts_near(w) && (w->moments || contacts_rough(w));
 }
 
@@ -275,7 +277,7 @@ void rod_path_start(rod_work *w, rod_path *p)
     rod_apart(w, 0);
     p->modes = rod_character(w, 0);
     p->moments = w->moments;
-    if (w->moments)
+    if (w->moments && !w->ties)
         p->negative = rod_negative(w, &p->near);
     p->pos = arena_array(w->a, double, 3 * w->N);
     p->rot = arena_array(w->a, double, 4 * w->N);

@@ -18,13 +18,15 @@ double rod_elastic(rod_work *w, double *e)
 /* force and moment in space that hold a node, from the residual */
 static void reaction_of(const rod_work *w, int node, double *out)
 {
-    const double *m = w->res + 6 * node + 3;
-    double R[9];
+    double m[3], R[9];
     quat_matrix(w->state.rot + 4 * node, R);
     for (int k = 0; k < 3; k++) {
         out[k] = w->ends.held[6 * node + k] ? w->res[6 * node + k] : 0;
-        out[3 + k] = w->ends.held[6 * node + 3 + k] ? dot3(R + 3 * k, m) : 0;
+        m[k] = w->ends.held[6 * node + 3 + k] ? w->res[6 * node + 3 + k] : 0;
     }
+    rod_off_axes(w, node, m);
+    for (int k = 0; k < 3; k++)
+        out[3 + k] = dot3(R + 3 * k, m);
 }
 
 /* the residual of the state, of a motion in time that of its last step */
@@ -130,10 +132,13 @@ static void finish(rod_work *w, const rod_path *p)
     x->critical = arena_array(r->a, double, p->ncritical);
     memcpy(x->critical, p->critical, (size_t)p->ncritical * sizeof *x->critical);
     rod_elastic(w, x->energy);
+    x->tie = rod_ties_list(w, r->a, &x->ntie);
     x->v = w->motion ? rod_velocities(w) : NULL;
     x->reaction = arena_array(r->a, double, w->ndof);
     if (w->contact)
         contacts_result(w, x);
+    if (w->grown.strains)
+        holds_at(w, w->t, 1); /* natural strains of the state that is kept */
     residual_here(w, w->t);
     double worst = 0, L = rod_length(w);
     for (int i = 0; i < w->ndof; i++)
@@ -166,8 +171,8 @@ static bool supports_differ(const rod_work *w, double least)
             d = fmax(d, norm3(th));
         } else
             for (int k = 0; k < 3; k++)
-                d = fmax(d,
-                         fabs(h->goal[k] - h->start[k]) / (h->load->what == LOAD_AXIS ? 1 : rod_length(w)));
+                d = fmax(d, fabs(h->goal[k] - h->start[k]) /
+                                (h->load->what == LOAD_POSITION ? rod_length(w) : 1));
     }
     return d > least;
 }
@@ -193,8 +198,12 @@ static void go(rod_work *w)
         return;
     if (w->contact && !contacts_start(w))
         return;
-    if ((w->goal0 && !moves) || supports_differ(w, moves ? SUPPORT_SAME : 0.02)) {
+    for (int i = 0; i < w->rp->nrod; i++)
+        w->grown.on = w->grown.on || w->rp->rod[i].loaded;
+    if ((w->goal0 && !moves) || w->grown.on || supports_differ(w, moves ? SUPPORT_SAME : 0.02)) {
         if (moves && !rod_supported(w)) {
+            if (w->grown.on)
+                return;
             results_unfail(r); /* what is missing matters only because of the shape */
             rod_fail(w, w->rp->rod[0].at,
                      "the supports at t = 0 do not fit the shape of the rods, and are too few to "
@@ -205,7 +214,7 @@ static void go(rod_work *w)
             contacts_smooth(w, w->goal0);
         w->start = w->goal0 != NULL;
         ok = rod_march(w, 1, 0.1, true, &p, &reached);
-        w->start = false;
+        w->start = w->grown.on = false;
         if (w->contact) {
             if (ok && w->goal0)
                 rod_apart(w, 0);
@@ -213,7 +222,7 @@ static void go(rod_work *w)
         }
         if (!ok && r->status == RUN_OK)
             rod_fail(w, w->rp->rod[0].at,
-                     "no equilibrium was found for the supports at t = 0 (%.3g of the way from "
+                     "no equilibrium was found for the supports and loads at t = 0 (%.3g of the way from "
                      "the reference shape)",
                      reached);
     }

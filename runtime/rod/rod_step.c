@@ -109,8 +109,8 @@ static void local_force(const gauss *g, const double *n, const double *m, double
 
 /* the derivative of that when the eleven numbers of state 1 change by d: forces follow with the stiffness, n
  * and m are held elsewhere */
-static void local_slope(const rod_mesh *me, const gauss *g, const double *n, const double *m, const double *d,
-                        double *df)
+static void local_slope(const double *B, const double *A, const gauss *g, const double *n, const double *m,
+                        const double *d, double *df)
 {
     const double *drho = d + RHO, *dP = d + QUAT, *dD = d + SLOPE;
     double X[4], Y[4], XZ[4], dv[3], du[3], t[3], dn[3], dm[3], Kn[3], Kdn[3], GX[3], Gn[3], dKn[3], xn[3];
@@ -124,8 +124,8 @@ static void local_slope(const rod_mesh *me, const gauss *g, const double *n, con
         dv[k] = g->part * (dv[k] + 2 * t[k]);
         du[k] = 2 * (Y[k + 1] - XZ[k + 1]);
     }
-    mat3(me->B, dv, dn);
-    mat3(me->A, du, dm);
+    mat3(B, dv, dn);
+    mat3(A, du, dm);
     for (int k = 0; k < 3; k++)
         dm[k] *= g->part;
     cross3(X + 1, n, xn);
@@ -343,8 +343,8 @@ static void forces_mean(const rod_mesh *m, int at, const gauss *g, const double 
         dv[k] = dv0[k] + g->part * (g->b.v[k] - v0);
         du[k] = du0[k] + g->part * (g->b.u[k] - u0);
     }
-    mat3(m->B, given ? dv0 : dv, n);
-    mat3(m->A, given ? du0 : du, mm);
+    mat3(rod_stretch_at(m, at), given ? dv0 : dv, n);
+    mat3(rod_bend_at(m, at), given ? du0 : du, mm);
     for (int k = 0; given && k < 3; k++) {
         n[k] += g->part * given[k];
         mm[k] += g->part * given[3 + k];
@@ -507,7 +507,8 @@ void rod_element_step(const rod_mesh *m, int e, const double *r0, const double *
         for (int c = 0; c < LOCAL; c++) {
             double d[LOCAL] = { 0 }, df[LOCAL];
             d[c] = 1;
-            local_slope(m, &s.g[k], n[k], n[k] + 3, d, df);
+            local_slope(rod_stretch_at(m, 3 * e + k), rod_bend_at(m, 3 * e + k), &s.g[k], n[k], n[k] + 3, d,
+                        df);
             for (int i = 0; i < LOCAL; i++)
                 J[k][i][c] = df[i];
         }
@@ -532,8 +533,8 @@ double rod_damped(const rod_mesh *m, int e, const double *r0, const double *q0, 
             dv[i] = g->b.v[i] - g->a.v[i];
             du[i] = g->b.u[i] - g->a.u[i];
         }
-        mat3(m->B, dv, n);
-        mat3(m->A, du, mm);
+        mat3(rod_stretch_at(m, 3 * e + k), dv, n);
+        mat3(rod_bend_at(m, 3 * e + k), du, mm);
         sum += (part - 0.5) * g->W * (dot3(dv, n) + dot3(du, mm));
     }
     return sum;

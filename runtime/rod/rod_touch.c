@@ -82,6 +82,12 @@ static void normal_direction(const rod_work *w, const touch *c, force *f)
     for (int i = 0; i < 3; i++)
         f->M[i] = p[i] + c->far * c->N[i];
     f->wide = norm3(f->M);
+    if (pair_of(w, c)->inside)
+        f->wide = -f->wide;
+    if (f->wide == 0) { /* on the axis of a bore: nothing touches */
+        memcpy(f->M, c->N, sizeof f->M);
+        return;
+    }
     for (int i = 0; i < 3; i++)
         f->M[i] /= f->wide;
 }

@@ -33,6 +33,7 @@ rod_columns rod_columns_of(arena *a, const rod_sparse *s);
 bool rod_solve_positive(int n, const rod_columns *A, double *b);
 
 struct rod_contacts;
+typedef struct rod_ties rod_ties;
 typedef struct rod_motion rod_motion;
 /* Places and turns of all nodes. */
 typedef struct rod_places {
@@ -60,6 +61,16 @@ typedef struct rod_band {
     int *pivot;
     int sign; /* of the determinant */
 } rod_band;
+
+/* On the way to the equilibrium that a motion starts from the loads of t = 0 grow: the part that does not act
+ * yet. */
+typedef struct rod_growth {
+    bool on;
+    double missing;
+    /* natural strains and sections of the shapes at the points of integration, where those that act change
+     * with t; or NULL */
+    double *strains, *sections;
+} rod_growth;
 
 typedef struct rod_work {
     const program *p;
@@ -89,7 +100,9 @@ typedef struct rod_work {
     bool neutral, moments, lasting;
     bool brief; /* Newton's method is to find a state soon, or not at all */
     bool start; /* on the way from a shape that was only drawn, which is no motion */
+    rod_growth grown;
     struct rod_contacts *contact;
+    rod_ties *ties;     /* sections that are joined, or held by hinges; NULL: none */
     rod_motion *motion; /* NULL: statics */
     int64_t iterations;
     run_clock clock; /* along a load; a motion in time has one of its own */
@@ -106,6 +119,15 @@ double rod_least_radius(const rod_work *w); /* of those that may touch */
 void state_copy(rod_work *w, double *pos, double *rot, const double *pos1, const double *rot1);
 void rod_eval(rod_work *w, const kernel *k, double t, int rod, double s, double *out);
 bool rod_fail(rod_work *w, span at, const char *fmt, ...) __attribute__((format(printf, 3, 4))); /* false */
+/* what one section is; where sections change, after the mesh is there; false after a report */
+bool rod_section(rod_work *w, int rod);
+bool rod_section_along(rod_work *w, int rod);
+bool rod_lumps(rod_work *w, int rod);
+bool rod_varies(const rod_spec *sp); /* its section changes along it */
+/* natural strains that change with t: of the shapes, in the end; at t, part of the way to them */
+bool rod_grow_new(rod_work *w);
+bool rod_grow(rod_work *w, double t, double tau);
+void rod_driving(rod_work *w, double t, double *res);
 bool rod_build(rod_work *w);                              /* meshes, shapes, supports; false after a report */
 bool rod_supported(rod_work *w);                          /* says which motion is free */
 void rod_update(rod_work *w, const double *dx, double k); /* moves the state */
@@ -121,6 +143,34 @@ double rod_unit(const rod_work *w, int dof); /* of the linear problem */
 bool rod_solve_two(rod_work *w, double t, const double *rate, double *dy);
 bool rod_solve_sparse(rod_work *w, double t, const double *rate, double *dy);
 void rod_residual(rod_work *w, double t, double *res);
+/* ---- joints ---- */
+/* what turns or moves a dof of a node: so many unknowns, by their place among the dofs, and their weights */
+enum { ROD_TERMS = 8 };
+typedef struct rod_terms {
+    int n, slot[ROD_TERMS];
+    double c[ROD_TERMS];
+} rod_terms;
+bool rod_ties_meet(rod_work *w); /* moves rods to where they are joined; false after a report */
+bool rod_ties_new(rod_work *w);  /* after the supports */
+bool rod_tied_supported(rod_work *w);
+void rod_terms_of(const rod_work *w, int node, rod_terms t[6]);
+void rod_term_of(const rod_work *w, int dof, rod_terms *to);
+bool rod_is_unknown(const rod_work *w, int dof);
+bool rod_is_spare(const rod_work *w, int dof);  /* none, but among the unknowns to fill up three */
+void rod_spread(const rod_work *w, double *dx); /* increments of unknowns become those of all nodes */
+void rod_gather(const rod_work *w, double *f);  /* forces at the nodes become those of the unknowns */
+void rod_follow(const rod_work *w, double *v);  /* velocities of nodes that follow others rigidly */
+/* driven: of each node, 1 its place, 2 its frame; what a node has of it from those that it follows */
+uint8_t rod_driven_by(const rod_work *w, int node, const uint8_t *driven);
+/* a turn or moment of a node in its frame, on the axes of its unknowns; and back */
+void rod_on_axes(const rod_work *w, int node, double *x);
+void rod_off_axes(const rod_work *w, int node, double *x);
+/* what the turn of hinges does to moments: derivatives, f: forces at the nodes; added */
+void rod_hinges_put(const rod_work *w, const double *f, rod_sparse *S);
+void rod_ties_before(const rod_work *w); /* around a change of the state by k dx */
+void rod_ties_after(const rod_work *w, const double *dx, double k);
+const rod_tie *rod_ties_list(const rod_work *w, arena *a, int *n);
+int rod_node_at(const rod_mesh *m, double s); /* the end of an element nearest to s */
 /* ---- loads ---- */
 /* residual of loads and drag; 9 numbers a node: derivatives of moments, of forces in turns */
 typedef struct rod_outside {

@@ -646,6 +646,7 @@ static inline rod_spec spec_in(const rescaling *w, const rod_spec *s)
     r.curve = wrap(w, &s->curve, X);
     r.curvature = wrap(w, &s->curvature, 1 / X);
     r.refine = wrap(w, &s->refine, 1);
+    r.growth = wrap(w, &s->growth, 1);
     r.inertia = wrap(w, &s->inertia, mass * X * X);
     r.velocity = wrap(w, &s->velocity, X / T);
     r.spin = wrap(w, &s->spin, 1 / T);
@@ -658,9 +659,10 @@ static inline rod_spec spec_in(const rescaling *w, const rod_spec *s)
 
 static inline rod_load load_in(const rescaling *w, const rod_load *l)
 {
-    double X = w->u->X, F = w->u->F;
-    const double unit[] = { [LOAD_POSITION] = X, [LOAD_FRAME] = 1,      [LOAD_AXIS] = 1,
-                            [LOAD_ROLL] = 1,     [LOAD_MOMENT] = F * X, [LOAD_FORCE] = F };
+    double X = w->u->X, F = w->u->F, mass = F * w->u->T * w->u->T / X;
+    const double unit[] = { [LOAD_POSITION] = X, [LOAD_FRAME] = 1,   [LOAD_AXIS] = 1,
+                            [LOAD_ROLL] = 1,     [LOAD_HINGE] = 1,   [LOAD_MOMENT] = F * X,
+                            [LOAD_FORCE] = F,    [LOAD_MASS] = mass, [LOAD_INERTIA] = mass * X * X };
     rod_load r = *l;
     r.s = wrap(w, &l->s, X);
     r.value = wrap(w, &l->value, unit[l->what] / (l->point ? 1 : X));
@@ -680,11 +682,18 @@ static inline const rod_program *rod_in(const rescaling *w, const rod_program *x
         spec[k] = spec_in(w, &x->rod[k]);
     for (int k = 0; k < x->nload; k++)
         load[k] = load_in(w, &x->load[k]);
+    rod_joint *joint = arena_array(w->a, rod_joint, x->njoint + 1);
+    for (int k = 0; k < x->njoint; k++) {
+        joint[k] = x->joint[k];
+        joint[k].sa = wrap(w, &x->joint[k].sa, X);
+        joint[k].sb = wrap(w, &x->joint[k].sb, X);
+        joint[k].axis = wrap(w, &x->joint[k].axis, 1);
+    }
     for (int k = 0; k < x->npair; k++) {
         pair[k] = x->pair[k];
         pair[k].body = wrap_outputs(w, &x->pair[k].body, body);
     }
-    r->rod = spec, r->load = load, r->pair = pair;
+    r->rod = spec, r->load = load, r->pair = pair, r->joint = joint;
     return r;
 }
 
