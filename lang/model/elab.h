@@ -87,6 +87,8 @@ enum {
 /* left - right of an equation or a constraint, sizes and dimensions checked */
 bool both_sides(elab *e, scope *in, const ast *l, const ast *r, const char *what, span at, value *out);
 family_body constraint_body;
+/* friction without a slip, where there are bodies that the gap does not read */
+void slip_missing_warn(elab *e, const mcontact *k);
 
 void elab_params(elab *e, mclass *c); /* defaults and part arguments -> m->defaults */
 void elab_dofs(elab *e, mclass *c);   /* initial values -> m->init_q, init_v */

@@ -711,6 +711,7 @@ void constraint_body(elab *e, mclass *c, scope *in, const index_names *over, con
     if (touch.used)
         contact_shapes(e, &k, &touch);
     contact_consistent(e, &k, s);
+    slip_missing_warn(e, &k);
     if (k.one || vector)
         contact_member(e, in, &k);
     if (vector)

@@ -617,6 +617,34 @@ static void material_velocity(elab *e, const placed *b, ir_vec x, ir_ref *to)
         to[k] = add(e, ir_time_derivative(e->m->g, b->place.x[k]), v.x[k]);
 }
 
+/* of the matrix of an ellipsoid, in the frame of its body */
+static void ellipsoid_inverse(elab *e, const placed *b, ir_ref *inverse)
+{
+    int d = b->s->dim;
+    const value *A = &b->set.set.arg[1];
+    ir_ref m[9], det, minus = number(e, -1);
+    for (int k = 0; k < d * d; k++) {
+        value x = v_element(A, k);
+        m[k] = v_ref(e->m->g, &x);
+    }
+    if (d == 2) {
+        det = sub(e, mul(e, m[0], m[3]), mul(e, m[1], m[2]));
+        ir_ref of[4] = { m[3], mul(e, minus, m[1]), mul(e, minus, m[2]), m[0] };
+        for (int k = 0; k < 4; k++)
+            inverse[k] = over(e, of[k], det);
+    } else {
+        for (int i = 0; i < 3; i++)
+            for (int j = 0; j < 3; j++) {
+                int r = (i + 1) % 3, s = (i + 2) % 3, p = (j + 1) % 3, q = (j + 2) % 3;
+                inverse[3 * j + i] = sub(e, mul(e, m[3 * r + p], m[3 * s + q]),
+                                         mul(e, m[3 * r + q], m[3 * s + p]));
+            }
+        det = add(e, add(e, mul(e, m[0], inverse[0]), mul(e, m[1], inverse[3])), mul(e, m[2], inverse[6]));
+        for (int k = 0; k < 9; k++)
+            inverse[k] = over(e, inverse[k], det);
+    }
+}
+
 /* How far the round of a point reaches against n, and the point of it that reaches furthest, seen from its
    middle. */
 static ir_ref round_reach(elab *e, const placed *b, ir_vec n, ir_ref round, ir_vec *to)
@@ -638,28 +666,8 @@ static ir_ref round_reach(elab *e, const placed *b, ir_vec n, ir_ref round, ir_v
         return mul(e, round, length);
     }
     /* an ellipsoid: sqrt(n.B n) with the inverse B of its matrix, in the frame of the body */
-    const value *A = &b->set.set.arg[1];
-    ir_ref m[9], inverse[9], det;
-    for (int k = 0; k < d * d; k++) {
-        value x = v_element(A, k);
-        m[k] = v_ref(e->m->g, &x);
-    }
-    if (d == 2) {
-        det = sub(e, mul(e, m[0], m[3]), mul(e, m[1], m[2]));
-        ir_ref of[4] = { m[3], mul(e, minus, m[1]), mul(e, minus, m[2]), m[0] };
-        for (int k = 0; k < 4; k++)
-            inverse[k] = over(e, of[k], det);
-    } else {
-        for (int i = 0; i < 3; i++)
-            for (int j = 0; j < 3; j++) {
-                int r = (i + 1) % 3, s = (i + 2) % 3, p = (j + 1) % 3, q = (j + 2) % 3;
-                inverse[3 * j + i] = sub(e, mul(e, m[3 * r + p], m[3 * s + q]),
-                                         mul(e, m[3 * r + q], m[3 * s + p]));
-            }
-        det = add(e, add(e, mul(e, m[0], inverse[0]), mul(e, m[1], inverse[3])), mul(e, m[2], inverse[6]));
-        for (int k = 0; k < 9; k++)
-            inverse[k] = over(e, inverse[k], det);
-    }
+    ir_ref inverse[9];
+    ellipsoid_inverse(e, b, inverse);
     ir_vec own = times_transposed(e, d, b->turn, n), reach = times(e, d, inverse, own);
     ir_ref h = root(e, dot(e, d, own, reach));
     *to = along(e, d, zero, over(e, minus, h), times(e, d, b->turn, reach));
@@ -842,6 +850,18 @@ static void pair_member(elab *e, mshape *s)
     s->number = (int)e->m->shapes.list.n;
 }
 
+static void pair_touches(elab *e, const placed *a, const placed *b)
+{
+    touching *t = &e->touch;
+    pair_member(e, a->s);
+    pair_member(e, b->s);
+    t->slots = FEATURES;
+    t->pair.first = a->s;
+    t->pair.second = b->s;
+    t->pair.first_of = a->inst;
+    t->pair.second_of = b->inst;
+}
+
 /* Two hulls with balls around them.  What touches is held (struct feature): points xa, xb, a direction of
    each body. With d = xa - xb the gap is dot(d, N)/|N| less both radii, where N is the normal of a face of b
    or of a, the product of two edges, or the part of d across an edge (all of d between two points).  What
@@ -893,13 +913,177 @@ static value gap_pair(elab *e, const placed *a, const placed *b, span at)
     pb = along(e, n, pb, to_face, normal);
     touch_keep(e, n, pa, normal);
     slip_keep(e, a, pa, b, pb);
-    pair_member(e, a->s);
-    pair_member(e, b->s);
-    t->slots = FEATURES;
-    t->pair.first = a->s;
-    t->pair.second = b->s;
-    t->pair.first_of = a->inst;
-    t->pair.second_of = b->inst;
+    pair_touches(e, a, b);
+    return v_node(gap, a->unit);
+}
+
+/* ---- between shapes of which one is curved ---- */
+
+/* E v in space, where the round of a shape reaches sqrt(dot(n, E n)) along n; false: it has no round */
+static bool round_times(elab *e, const placed *b, ir_vec v, ir_vec *to)
+{
+    int n = b->s->dim;
+    const value *arg = b->set.set.arg;
+    if (b->s->kind == SHAPE_ELLIPSOID) {
+        ir_ref inverse[9];
+        ellipsoid_inverse(e, b, inverse);
+        *to = times(e, n, b->turn, times(e, n, inverse, times_transposed(e, n, b->turn, v)));
+        return true;
+    }
+    if (b->s->kind == SHAPE_CYLINDER) {
+        ir_vec own = vector_of(e, &arg[1]), axis = times(e, n, b->turn, own);
+        ir_ref part = over(e, dot(e, n, v, axis), dot(e, n, own, own)),
+               square = ir_op1(e->m->g, OP_SQR, scalar_of(e, &arg[2]));
+        *to = scaled(e, n, square, along(e, n, v, ir_op1(e->m->g, OP_NEG, part), axis));
+        return true;
+    }
+    if (!strcmp(b->s->set, "ball") || !strcmp(b->s->set, "capsule")) {
+        *to = scaled(e, n, ir_op1(e->m->g, OP_SQR, scalar_of(e, &arg[b->set.set.n - 1])), v);
+        return true;
+    }
+    return false;
+}
+
+/* A round along a normal n: how far it reaches (k, sqrt(dot(n, E n))), the point that reaches so far (E n/k),
+   both times what it counts; E s and E t over k. */
+typedef struct {
+    bool any;
+    ir_ref k;
+    ir_vec point, s, t;
+} reach;
+
+static reach reach_of(elab *e, const placed *b, ir_ref counts, ir_vec n, const ir_vec *turn)
+{
+    int d = b->s->dim;
+    reach r = { .any = false };
+    ir_vec point;
+    if (!round_times(e, b, n, &point))
+        return r;
+    ir_ref square = dot(e, d, n, point);
+    if (b->s->kind ==
+        SHAPE_CYLINDER) { /* by what lies across its axis, which is almost nothing where it stands */
+        ir_ref r2 = ir_op1(e->m->g, OP_SQR, scalar_of(e, &b->set.set.arg[2]));
+        square = add(e, over(e, dot(e, d, point, point), r2),
+                     mul(e, number(e, CYLINDER_STANDS * CYLINDER_STANDS), r2));
+    }
+    ir_ref k = root(e, square), part = over(e, counts, k);
+    r.any = true;
+    r.k = mul(e, counts, k);
+    r.point = scaled(e, d, part, point);
+    if (turn) {
+        round_times(e, b, turn[0], &r.s);
+        round_times(e, b, turn[1], &r.t);
+        r.s = scaled(e, d, part, r.s);
+        r.t = scaled(e, d, part, r.t);
+    }
+    return r;
+}
+
+/* -d2 k by turns of the normal along u and w: dot(u, E w)/k - dot(u, E n) dot(w, E n)/k^3 */
+static ir_ref reach_curve(elab *e, int d, const reach *r, ir_vec u, ir_vec Ew, ir_vec w, ir_ref counts)
+{
+    if (!r->any)
+        return number(e, 0);
+    /* r.point has a factor `counts`, and so has r.k: their quotient has one of them left */
+    ir_ref twice = mul(e, dot(e, d, u, r->point), dot(e, d, w, r->point)),
+           guarded = add(e, r->k, sub(e, number(e, 1), ir_op1(e->m->g, OP_SQR, counts)));
+    return sub(e, dot(e, d, u, Ew), over(e, twice, guarded));
+}
+
+/* Of a core each, and rounds (struct feature, convex_round.h): the gap is dot(n, xa - xb) - ka(n) - kb(n),
+   over |n|, for the normal n that makes this largest.  That one is held as bodies move but for one step of
+   Newton's method along s and t, which is enough for the gap to the fourth order of how far it turns, and for
+   its first and second derivatives where the step begins.  Across two edges it is perpendicular to both. */
+static value gap_curved(elab *e, const placed *a, const placed *b, span at)
+{
+    enum { A, B = 3, N = 6, S = 9, T = 12, OF_A = 15, ROUND_A, ROUND_B, EDGE, CROSSING };
+    int n = a->s->dim;
+    touching *to = &e->touch;
+    if (!same_space(e, a, b, at))
+        return v_error();
+    to->pair.listed = pairs_listed(e->ev.family, a, b);
+    if (to->pair.listed)
+        features_listed(e);
+    else if (!features_room(e, at))
+        return v_error();
+    ir_ref one = number(e, 1), minus = number(e, -1), of_a = feature_in(e, OF_A), of_b = sub(e, one, of_a),
+           edge = feature_in(e, EDGE), crossing = feature_in(e, CROSSING), turn[9],
+           count_a = feature_in(e, ROUND_A), count_b = feature_in(e, ROUND_B);
+    for (int k = 0; k < n * n; k++)
+        turn[k] = add(e, mul(e, of_a, a->turn[k]), mul(e, of_b, b->turn[k]));
+    ir_vec own_s = feature_vector(e, S), own_t = feature_vector(e, T);
+    ir_vec xa = along(e, n, a->place, one, times(e, n, a->turn, feature_vector(e, A)));
+    ir_vec xb = along(e, n, b->place, one, times(e, n, b->turn, feature_vector(e, B)));
+    ir_vec n0 = times(e, n, turn, feature_vector(e, N)), d = along(e, n, xa, minus, xb);
+    ir_vec way[2] = { times(e, n, turn, own_s), times(e, n, turn, own_t) },
+           edge_a = times(e, n, a->turn, own_t);
+    /* 0 or 1: does the normal turn along s, along t, along neither? */
+    ir_ref turns = dot(e, n, own_s, own_s), spread = sub(e, sub(e, one, edge), crossing),
+           second = mul(e, spread, dot(e, n, own_t, own_t)), flat = sub(e, one, turns);
+
+    /* Newton's step */
+    reach ra = reach_of(e, a, count_a, n0, way), rb = reach_of(e, b, count_b, n0, way);
+    ir_vec r = d;
+    if (ra.any)
+        r = along(e, n, r, minus, ra.point);
+    if (rb.any)
+        r = along(e, n, r, minus, rb.point);
+    ir_ref far = dot(e, n, n0, r), g1 = mul(e, turns, dot(e, n, way[0], r)),
+           g2 = mul(e, second, dot(e, n, way[1], r));
+    ir_ref h11 = add(e, reach_curve(e, n, &ra, way[0], ra.s, way[0], count_a),
+                     reach_curve(e, n, &rb, way[0], rb.s, way[0], count_b));
+    ir_ref h12 = add(e, reach_curve(e, n, &ra, way[0], ra.t, way[1], count_a),
+                     reach_curve(e, n, &rb, way[0], rb.t, way[1], count_b));
+    ir_ref h22 = add(e, reach_curve(e, n, &ra, way[1], ra.t, way[1], count_a),
+                     reach_curve(e, n, &rb, way[1], rb.t, way[1], count_b));
+    ir_ref newton = mul(e, turns, sub(e, one, crossing));
+    h11 = add(e, mul(e, newton, add(e, h11, far)), sub(e, one, newton));
+    h22 = add(e, mul(e, second, add(e, h22, far)), sub(e, one, second));
+    h12 = mul(e, second, h12);
+    ir_ref det = sub(e, mul(e, h11, h22), ir_op1(e->m->g, OP_SQR, h12));
+    ir_ref by_s = over(e, sub(e, mul(e, h22, g1), mul(e, h12, g2)), det),
+           by_t = over(e, sub(e, mul(e, h11, g2), mul(e, h12, g1)), det);
+    ir_ref across = over(e, mul(e, crossing, dot(e, n, edge_a, n0)),
+                         add(e, mul(e, crossing, dot(e, n, edge_a, way[0])), sub(e, one, crossing)));
+    by_s = sub(e, mul(e, newton, by_s), across);
+    ir_vec n1 = along(e, n, along(e, n, n0, by_s, way[0]), by_t, way[1]);
+    ir_vec normal = scaled(e, n, over(e, one, root(e, dot(e, n, n1, n1))), n1);
+
+    ra = reach_of(e, a, count_a, normal, NULL);
+    rb = reach_of(e, b, count_b, normal, NULL);
+    ir_ref gap = dot(e, n, normal, d);
+    ir_vec pa = xa, pb = xb;
+    if (ra.any) {
+        gap = sub(e, gap, ra.k);
+        pa = along(e, n, pa, minus, ra.point);
+    }
+    if (rb.any) {
+        gap = sub(e, gap, rb.k);
+        pb = along(e, n, pb, one, rb.point);
+    }
+    /* touching points: along edges, or in the plane of a face, where those of two faces can all stick
+     * together */
+    ir_vec rest = along(e, n, along(e, n, pa, minus, pb), mul(e, minus, gap), normal);
+    if (n == 3) {
+        ir_ref along_t = mul(e, edge, dot(e, n, rest, way[1]));
+        pa = along(e, n, pa, mul(e, mul(e, minus, of_a), along_t), way[1]);
+        pb = along(e, n, pb, mul(e, of_b, along_t), way[1]);
+        ir_vec edge_b = cross(e, n0, way[0]), over_b = cross(e, edge_b, normal),
+               over_a = cross(e, edge_a, normal);
+        ir_ref other = sub(e, one, crossing), da = add(e, mul(e, crossing, dot(e, n, edge_a, over_b)), other),
+               db = add(e, mul(e, crossing, dot(e, n, edge_b, over_a)), other);
+        pa = along(e, n, pa, mul(e, minus, over(e, mul(e, crossing, dot(e, n, rest, over_b)), da)), edge_a);
+        pb = along(e, n, pb, over(e, mul(e, crossing, dot(e, n, rest, over_a)), db), edge_b);
+    }
+    ir_ref to_b = mul(e, flat, of_b), to_a = mul(e, flat, of_a);
+    ir_vec ab = along(e, n, pa, minus, pb);
+    ir_vec qa = along(e, n, along(e, n, pa, mul(e, minus, mul(e, to_b, gap)), normal), mul(e, minus, to_a),
+                      along(e, n, ab, mul(e, minus, gap), normal));
+    ir_vec qb = along(e, n, along(e, n, pb, to_b, along(e, n, ab, mul(e, minus, gap), normal)),
+                      mul(e, to_a, gap), normal);
+    touch_keep(e, n, qa, normal);
+    slip_keep(e, a, qa, b, qb);
+    pair_touches(e, a, b);
     return v_node(gap, a->unit);
 }
 
@@ -1016,12 +1200,7 @@ static value gap_call(scope *base, evaluator *ev, const value *o, const value *a
         return gap_balls(e, &a, &b, at);
     if (own->s->kind == SHAPE_BALL && other->s->kind == SHAPE_BALL)
         return gap_pair(e, &a, &b, at);
-    diag *d = diag_error(ev->d, DIAG_NOT_SUPPORTED, at,
-                         "gaps between shapes of these kinds are not supported: %s and %s", own->s->set,
-                         other->s->set);
-    diag_hint(ev->d, d,
-              "cylinders and ellipsoids touch half-spaces; a hull of points on them touches every shape");
-    return v_error();
+    return gap_curved(e, &a, &b, at);
 }
 
 static look shape_member(scope *base, evaluator *ev, sym name, span at, value *out)

@@ -5,60 +5,10 @@
 #include <math.h>
 #include <stdbool.h>
 #include <string.h>
+#include "base/convex_clip.h"
+#include "base/convex_round.h"
 #include "base/tolerances.h"
-
-/* ---- vectors ---- */
-static double dot(const double *a, const double *b)
-{
-    return a[0] * b[0] + a[1] * b[1] + a[2] * b[2];
-}
-static void sub(double *to, const double *a, const double *b)
-{
-    for (int k = 0; k < 3; k++)
-        to[k] = a[k] - b[k];
-}
-static void axpy(double *to, double s, const double *a)
-{
-    for (int k = 0; k < 3; k++)
-        to[k] += s * a[k];
-}
-static void copy(double *to, const double *a)
-{
-    memcpy(to, a, 3 * sizeof *a);
-}
-static void cross(double *to, const double *a, const double *b)
-{
-    for (int i = 0; i < 3; i++)
-        to[i] = a[(i + 1) % 3] * b[(i + 2) % 3] - a[(i + 2) % 3] * b[(i + 1) % 3];
-}
-static double unit(double *a)
-{
-    double l = sqrt(dot(a, a));
-    for (int k = 0; k < 3 && l > 0; k++)
-        a[k] /= l;
-    return l;
-}
-static void turned(const body_pose *p, const double *x, double *to)
-{
-    for (int i = 0; i < 3; i++)
-        to[i] = dot(p->A + 3 * i, x);
-}
-static void turned_back(const body_pose *p, const double *x, double *to)
-{
-    for (int i = 0; i < 3; i++)
-        to[i] = p->A[i] * x[0] + p->A[3 + i] * x[1] + p->A[6 + i] * x[2];
-}
-static void placed(const body_pose *p, const double *x, double *to)
-{
-    turned(p, x, to);
-    axpy(to, 1, p->p);
-}
-static void placed_back(const body_pose *p, const double *x, double *to)
-{
-    double y[3];
-    sub(y, x, p->p);
-    turned_back(p, y, to);
-}
+#include "base/vec3.h"
 
 /* ---- hulls ---- */
 
@@ -85,6 +35,8 @@ static void bounds_put(convex *c)
         c->reach = fmax(c->reach, sqrt(dot(d, d)));
     }
     c->reach += c->radius;
+    for (int k = 0; k < c->dim; k++)
+        c->E[4 * k] = c->radius * c->radius;
 }
 
 /* whether the points lie in the plane of a face */
@@ -413,6 +365,69 @@ convex *convex_hull(arena *a, int dim, const double *point, int n, int apart, do
         if (c->first[f + 1] - c->first[f] > c->widest)
             c->widest = c->first[f + 1] - c->first[f];
     bounds_put(c);
+    return c;
+}
+
+/* ---- rounds that are no balls ---- */
+
+convex *convex_cylinder(arena *a, const double *ends, int apart, double radius)
+{
+    convex *c = convex_hull(a, 3, ends, 2, apart, radius);
+    if (c->nv < 2 || !(radius > 0))
+        return NULL;
+    c->curved = c->ends = true;
+    sub(c->axis, c->v + 3, c->v);
+    c->reach = hypot(unit(c->axis) / 2, radius);
+    for (int i = 0; i < 9; i++)
+        c->E[i] = radius * radius * ((i % 4 == 0) - c->axis[i / 3] * c->axis[i % 3]);
+    return c;
+}
+
+/* the largest eigenvalue of a matrix that is positive definite, or slightly more: by the trace of a power */
+static double largest_eigenvalue(const double *E)
+{
+    enum { SQUARED = 10 };
+    double P[9], Q[9], root = 1, scale = 0;
+    memcpy(P, E, sizeof P);
+    for (int step = 0; step <= SQUARED; step++) {
+        double trace = P[0] + P[4] + P[8];
+        scale += root * log(trace);
+        root /= 2;
+        for (int i = 0; i < 9; i++)
+            P[i] /= trace;
+        for (int i = 0; i < 9; i++) {
+            Q[i] = 0;
+            for (int k = 0; k < 3; k++)
+                Q[i] += P[3 * (i / 3) + k] * P[3 * k + i % 3];
+        }
+        memcpy(P, Q, sizeof P);
+    }
+    return exp(scale);
+}
+
+convex *convex_ellipsoid(arena *a, int dim, const double *centre, const double *A)
+{
+    convex *c = convex_hull(a, dim, centre, 1, dim, 0);
+    double M[9] = { 1, 0, 0, 0, 1, 0, 0, 0, 1 };
+    for (int i = 0; i < dim; i++)
+        for (int j = 0; j < dim; j++) {
+            M[3 * i + j] = A[dim * i + j];
+            if (fabs(A[dim * i + j] - A[dim * j + i]) > CORNER_SAME * (fabs(A[0]) + fabs(A[dim + 1])))
+                return NULL;
+        }
+    /* all leading minors are positive */
+    double area = M[0] * M[4] - M[1] * M[3], det = 0, inverse[9];
+    for (int i = 0; i < 3; i++) {
+        cross(inverse + 3 * i, M + 3 * ((i + 1) % 3), M + 3 * ((i + 2) % 3));
+        det += i == 0 ? dot(inverse, M) : 0;
+    }
+    if (!(M[0] > 0 && area > 0 && det > 0))
+        return NULL;
+    for (int i = 0; i < dim; i++)
+        for (int j = 0; j < dim; j++)
+            c->E[3 * i + j] = inverse[3 * i + j] / det;
+    c->curved = true;
+    c->reach = sqrt(largest_eigenvalue(c->E));
     return c;
 }
 
@@ -817,20 +832,6 @@ static void closest_find(const body *x, const body *y, const double *axis, doubl
 
 /* ---- points of a face that another body may touch ---- */
 
-typedef struct {
-    double x[3];
-    int tag; /* which corner, or what was cut by which side */
-} clipped;
-
-/* a number for the place where a side cuts the way from one tag to another */
-static int cut_tag(int side, int from, int to)
-{
-    uint32_t h = (uint32_t)(side + 1) * 2654435761u;
-    h = (h ^ (uint32_t)from) * 2246822519u;
-    h = (h ^ (uint32_t)to) * 3266489917u;
-    return (int)(h >> 9) | 1 << 22;
-}
-
 /* Room for what is left of a face between the sides of another one: each side adds a corner at most, and two
    where rounding makes it so. */
 static int clip_room(const body *x, const body *y)
@@ -838,36 +839,9 @@ static int clip_room(const body *x, const body *y)
     return x->c->widest + y->c->widest + 2;
 }
 
-static int clip_side(const clipped *in, int n, int room, const double *side, double level, int number,
-                     clipped *out)
-{
-    int count = 0;
-    for (int k = 0; k < n && count + 2 < room; k++) {
-        const clipped *p = &in[k], *q = &in[(k + 1) % n];
-        double s = dot(side, p->x) - level, t = dot(side, q->x) - level;
-        if (s <= 0)
-            out[count++] = *p;
-        if ((s < 0 && t > 0) || (s > 0 && t < 0)) {
-            clipped c = { .tag = cut_tag(number, p->tag, q->tag) };
-            copy(c.x, p->x);
-            double d[3];
-            sub(d, q->x, p->x);
-            axpy(c.x, s / (s - t), d);
-            out[count++] = c;
-        }
-        if (n == 2 && k == 0 && t <= 0) { /* a segment has no way back */
-            out[count++] = *q;
-            break;
-        }
-        if (n == 2)
-            break;
-    }
-    return count;
-}
-
 /* corners of what faces a plane with the normal n: the face of `of` that is turned to it most at its nearest
  * corner, its segment, its point */
-static int facing(const body *of, const double *n, clipped *out)
+static int facing(const body *of, const double *n, clip_point *out)
 {
     const convex *c = of->c;
     int low = 0, best = -1, count = 0;
@@ -891,10 +865,10 @@ static int facing(const body *of, const double *n, clipped *out)
 }
 
 /* what of `other` lies over the face f of `of` */
-static int over_face(const body *of, int f, const body *other, clipped *out)
+static int over_face(const body *of, int f, const body *other, clip_point *out)
 {
     int most = clip_room(of, other);
-    clipped room[most];
+    clip_point room[most];
     const convex *c = of->c;
     const double *n = of->normal + 3 * f;
     int count = facing(other, n, out), from = c->first[f], end = c->first[f + 1];
@@ -922,86 +896,6 @@ static int over_face(const body *of, int f, const body *other, clipped *out)
     return count;
 }
 
-/* a point beside another one, in a plane */
-static void beside(const clipped *p, int i, int j, const double *normal, double *d)
-{
-    sub(d, p[i].x, p[j].x);
-    axpy(d, -dot(d, normal), normal);
-}
-
-static double beside2(const clipped *p, int i, int j, const double *normal)
-{
-    double d[3];
-    beside(p, i, j, normal, d);
-    return dot(d, d);
-}
-
-/* twice the area of a triangle, seen from where the normal points to */
-static double area_of(const clipped *p, int i, int j, int k, const double *normal)
-{
-    double u[3], w[3], c[3];
-    beside(p, j, i, normal, u);
-    beside(p, k, i, normal, w);
-    cross(c, u, w);
-    return dot(c, normal);
-}
-
-/* What a point adds to those that are taken, `same` and less of it is nothing: its distance, or the area
-   beyond their line or their triangle. */
-static double adds(const clipped *p, int i, const int *taken, int n, const double *normal, double same)
-{
-    double most = 0;
-    for (int k = 0; k < n; k++)
-        if (beside2(p, i, taken[k], normal) <= same * same)
-            return 0;
-    if (n == 1)
-        return beside2(p, i, taken[0], normal);
-    if (n == 2)
-        return fabs(area_of(p, taken[0], taken[1], i, normal));
-    double turn = area_of(p, taken[0], taken[1], taken[2], normal) < 0 ? -1 : 1;
-    for (int k = 0; k < n; k++)
-        most = fmax(most, -turn * area_of(p, taken[k], taken[(k + 1) % n], i, normal));
-    return most > same * same ? most : 0;
-}
-
-/* The point to take next: the one that adds most, so that points between corners are taken last, which
-   rounding puts here and there.  The first one is the nearest, of several that one which is furthest from the
-   middle of all. */
-static int point_next(const clipped *p, int n, const int *taken, int ntaken, const double *normal,
-                      double same)
-{
-    int best = -1;
-    double most = 0;
-    for (int i = 0; i < n; i++) {
-        double s = adds(p, i, taken, ntaken, normal, same);
-        if (s > most) {
-            most = s;
-            best = i;
-        }
-    }
-    return best;
-}
-
-static int point_first(const clipped *p, int n, const double *normal, double small)
-{
-    double middle[3] = { 0 }, least = INFINITY, most = -1;
-    int best = -1;
-    for (int i = 0; i < n; i++) {
-        axpy(middle, 1.0 / n, p[i].x);
-        least = fmin(least, dot(normal, p[i].x));
-    }
-    for (int i = 0; i < n; i++) {
-        double d[3];
-        sub(d, p[i].x, middle);
-        axpy(d, -dot(d, normal), normal);
-        if (dot(normal, p[i].x) <= least + small && dot(d, d) > most) {
-            most = dot(d, d);
-            best = i;
-        }
-    }
-    return best;
-}
-
 /* Points of `other` over the face f of `of`, the nearest and those furthest from it; first: the face is that
  * of x. */
 static void face_points(meeting *m, bool first, int f)
@@ -1009,7 +903,7 @@ static void face_points(meeting *m, bool first, int f)
     const body *of = first ? m->x : m->y, *other = first ? m->y : m->x;
     const double *n = of->normal + 3 * f;
     int most = clip_room(of, other), taken[FEATURES], ntaken = 0;
-    clipped p[most];
+    clip_point p[most];
     int count = over_face(of, f, other, p), next = point_first(p, count, n, CORNER_SAME * m->size);
     double same = POINT_STAYS * m->size;
     for (; next >= 0 && m->n < FEATURES; next = point_next(p, count, taken, ntaken, n, same)) {
@@ -1105,6 +999,8 @@ static int by_gap(const feature *f, int n)
 
 int convex_touch(const convex *x, const body_pose *px, const convex *y, const body_pose *py, feature *out)
 {
+    if (x->curved || y->curved)
+        return round_touch(x, px, y, py, out);
     double room[body_room(x) + body_room(y) + 1];
     body a, b;
     body_place(&a, x, px, room);

@@ -87,7 +87,9 @@
 /* of the squared length of a gradient: 1e-10, of its length, is left of it */
 #define DEPENDENT_SQUARE 1e-20
 /* of a squared length: a gap's row is spanned by slip rows to ROUND_ROOT */
-#define SPANNED_SQUARE    1e-16
+#define SPANNED_SQUARE 1e-16
+#define SPANNED_SHAPES \
+    1e-4 /* the same of touching points: their normal goes on turning while a step is sought */
 #define FAR_FROM_SINGULAR 1e-6 /* of a 2 by 2 determinant: Cramer's rule keeps ten digits */
 
 /* ---- the clock ---- */
@@ -265,6 +267,16 @@
 /* angle between the axis of a cylinder and a normal: below it the cylinder stands, how round its rims are is
    cut off there */
 #define CYLINDER_STANDS 1e-13
+/* of two bodies of which one is curved */
+#define APART_LEAST    1e-9  /* of their size: a distance whose direction is mostly rounding */
+#define APART_ENOUGH   1e-6  /* of a distance: what a first normal may miss */
+#define CURVED_LEAST   1e-6  /* of their size: a curvature below which a normal stays as it is */
+#define CURVED_NOT     1e-12 /* of their size: a curvature that is rounding, a gap that may be missed */
+#define EDGES_PARALLEL 1e-3  /* sine of an angle: edges that cross */
+#define LINES_BESIDE   0.98  /* cosine: lines with points at both ends of what they have beside each other */
+#define RIM_NEAR       0.2   /* sine of the angle between a normal and an axis: it stays as it is */
+#define NORMAL_CLOSE   1e-5  /* an angle: Newton's next step is below its square, the gap of both the same */
+#define NORMAL_SAME    1e-13 /* an angle of which nothing is left but rounding */
 
 /* ---- the gate: what a kept result may be off by ---- */
 #define GATE_LOOSE 1e-6 /* relative, or the run's tolerance where it is looser: cdl.5 */

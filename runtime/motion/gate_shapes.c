@@ -11,10 +11,12 @@
 typedef struct carried {
     const double *table; /* its points, `width` numbers each, in the frame of the body */
     int n, dim, width;
-    double round;
+    double round;         /* of a ball around all of it */
+    double disk, axis[3]; /* radius of the disk across the axis of a cylinder, whose ends are the points */
+    double E[9];          /* else, of an ellipsoid: its inverse matrix, 3 x 3 */
     double place[3], turn[9]; /* now */
     double was[3], before[9]; /* at the other instant that was asked for */
-    double middle[3], reach;  /* of its points, in the frame of the body; its round is left out */
+    double middle[3], reach;  /* of its points, in the frame of the body; a ball around it is left out */
 } carried;
 
 /* what a body covers of an axis; the index that names it, and whether that is the first one of its pairs */
@@ -38,10 +40,57 @@ static double dot3(const double *a, const double *b)
     return a[0] * b[0] + a[1] * b[1] + a[2] * b[2];
 }
 
+/* the inverse of the matrix of an ellipsoid, in the plane with a third axis of length 0 */
+static void ellipsoid_begin(carried *b, const double *A)
+{
+    int n = b->dim;
+    double M[9] = { 1, 0, 0, 0, 1, 0, 0, 0, 1 }, det = 0, minor[9];
+    for (int i = 0; i < n * n; i++)
+        M[3 * (i / n) + i % n] = A[i];
+    for (int i = 0; i < 9; i++) {
+        int r = (i / 3 + 1) % 3, s = (i / 3 + 2) % 3, p = (i % 3 + 1) % 3, q = (i % 3 + 2) % 3;
+        minor[i] = M[3 * r + p] * M[3 * s + q] - M[3 * r + q] * M[3 * s + p];
+    }
+    for (int i = 0; i < 3; i++)
+        det += M[i] * minor[i];
+    for (int i = 0; i < 9; i++)
+        b->E[i] = i / 3 < n && i % 3 < n ? minor[3 * (i % 3) + i / 3] / det : 0;
+}
+
+/* what its points are surrounded by; how far that reaches, but for a ball */
+static double round_begin(carried *b, const shape_info *s)
+{
+    double length = 0;
+    switch (s->kind) {
+    case SHAPE_CYLINDER:
+        b->n = 2;
+        b->disk = b->table[s->dim];
+        for (int k = 0; k < 3; k++)
+            b->axis[k] = b->table[b->width + k] - b->table[k];
+        length = sqrt(dot3(b->axis, b->axis));
+        for (int k = 0; k < 3; k++)
+            b->axis[k] /= length;
+        return b->disk;
+    case SHAPE_ELLIPSOID:
+        b->n = 1;
+        ellipsoid_begin(b, b->table + b->width);
+        return sqrt(b->E[0] + b->E[4] + b->E[8]);
+    default:
+        b->round = b->table[s->dim];
+        return 0;
+    }
+}
+
+static void cross3(const double *a, const double *b, double *to)
+{
+    for (int k = 0; k < 3; k++)
+        to[k] = a[(k + 1) % 3] * b[(k + 2) % 3] - a[(k + 2) % 3] * b[(k + 1) % 3];
+}
+
 static void body_begin(carried *b, const shape_info *s, const double *table)
 {
     *b = (carried){ .table = table, .n = s->npoint, .dim = s->dim, .width = s->dim + 1 };
-    b->round = table[s->dim];
+    double around = round_begin(b, s);
     for (int k = 0; k < 3; k++)
         b->turn[4 * k] = b->before[4 * k] = 1;
     for (int i = 0; i < b->n; i++)
@@ -55,6 +104,7 @@ static void body_begin(carried *b, const shape_info *s, const double *table)
         }
         b->reach = fmax(b->reach, sqrt(far));
     }
+    b->reach += around;
 }
 
 gate_shapes *gate_shapes_new(arena *a, const program *p, const double *param)
@@ -113,6 +163,33 @@ static void point_at(const carried *b, int i, double drawn, double *x)
         x[k] = b->place[k] + dot3(b->turn + 3 * k, y);
 }
 
+static bool is_curved(const carried *b)
+{
+    return b->disk > 0 || b->E[0] > 0;
+}
+
+/* the point of a disk or an ellipsoid that lies furthest along n, from its middle */
+static void round_furthest(const carried *b, const double *n, double *x)
+{
+    double own[3], y[3] = { 0 }, length = 0;
+    for (int k = 0; k < 3; k++)
+        own[k] = b->turn[k] * n[0] + b->turn[3 + k] * n[1] + b->turn[6 + k] * n[2];
+    if (b->disk > 0) {
+        double along = dot3(own, b->axis);
+        for (int k = 0; k < 3; k++)
+            y[k] = own[k] - along * b->axis[k];
+        length = sqrt(dot3(y, y)) / b->disk;
+    } else {
+        for (int k = 0; k < 3; k++)
+            y[k] = dot3(b->E + 3 * k, own);
+        length = sqrt(dot3(own, y));
+    }
+    for (int k = 0; k < 3; k++)
+        y[k] = length > 0 ? y[k] / length : 0;
+    for (int k = 0; k < 3; k++)
+        x[k] = dot3(b->turn + 3 * k, y);
+}
+
 /* the point that lies furthest along n; *most: how far */
 static void furthest(const carried *b, const double *n, double drawn, double *x, double *most)
 {
@@ -126,6 +203,12 @@ static void furthest(const carried *b, const double *n, double drawn, double *x,
             memcpy(x, y, sizeof y);
         }
     }
+    if (!is_curved(b))
+        return;
+    round_furthest(b, n, y);
+    for (int k = 0; k < 3; k++)
+        x[k] += (1 - drawn) * y[k];
+    *most = dot3(n, x);
 }
 
 /* ---- the nearest point of a difference ---- */
@@ -246,22 +329,128 @@ static double distance(const carried *x, const carried *y, double drawn, double 
     return sqrt(dot3(at, at));
 }
 
+/* how far they overlap along a direction from y to x */
+static double overlap_along(const carried *x, const carried *y, const double *n)
+{
+    double back[3] = { -n[0], -n[1], -n[2] }, p[3], most_x, most_y;
+    furthest(x, back, 0, p, &most_x);
+    furthest(y, n, 0, p, &most_y);
+    return most_x + most_y;
+}
+
+/* A direction n turned by u and v along two others across it; how far bodies overlap along it. */
+typedef struct turning {
+    const carried *x, *y;
+    double n[3], along_u[3], along_v[3];
+    double u;      /* where v is sought */
+    double widest; /* to both sides */
+} turning;
+
+static double overlap_turned(const turning *t, double u, double v)
+{
+    double n[3], length;
+    for (int k = 0; k < 3; k++)
+        n[k] = t->n[k] + u * t->along_u[k] + v * t->along_v[k];
+    length = sqrt(dot3(n, n));
+    for (int k = 0; k < 3; k++)
+        n[k] /= length;
+    return overlap_along(t->x, t->y, n);
+}
+
+/* where a function of one number is least, by golden sections */
+static double least_of(const turning *t, double (*of)(const turning *t, double at), double *least)
+{
+    enum { SECTIONS = 16 };
+    static const double golden = 0.6180339887498949;
+    double lo = -t->widest, hi = t->widest, p = hi - golden * (hi - lo), q = lo + golden * (hi - lo),
+           at_p = of(t, p), at_q = of(t, q);
+    for (int k = 0; k < SECTIONS; k++)
+        if (at_p < at_q) {
+            hi = q;
+            q = p;
+            at_q = at_p;
+            p = hi - golden * (hi - lo);
+            at_p = of(t, p);
+        } else {
+            lo = p;
+            p = q;
+            at_p = at_q;
+            q = lo + golden * (hi - lo);
+            at_q = of(t, q);
+        }
+    *least = fmin(at_p, at_q);
+    return at_p < at_q ? p : q;
+}
+
+static double at_v(const turning *t, double v)
+{
+    return overlap_turned(t, t->u, v);
+}
+
+static double least_over_v(const turning *t, double u)
+{
+    turning of = *t;
+    double least;
+    if (t->x->dim == 2)
+        return overlap_turned(t, u, 0);
+    of.u = u;
+    least_of(&of, at_v, &least);
+    return least;
+}
+
+/* The overlap of curved bodies near a direction, which is no more than that along it. */
+static double overlap_near(const carried *x, const carried *y, const double *n)
+{
+    enum { PASSES = 3 };
+    static const double widest[PASSES] = { 0.2, 5e-3, 1e-4 };
+    turning t = { .x = x, .y = y, .n = { n[0], n[1], n[2] } };
+    double most = overlap_along(x, y, n), now;
+    for (int pass = 0; pass < PASSES; pass++) {
+        double across[3] = { 0 }, length;
+        if (most + x->round + y->round <= GATE_LOOSE / 10 * (x->reach + y->reach))
+            return most;
+        across[x->dim == 2 ? 2 : fabs(t.n[0]) < 0.6 ? 0 : fabs(t.n[1]) < 0.6 ? 1 : 2] = 1;
+        cross3(across, t.n, t.along_u);
+        length = sqrt(dot3(t.along_u, t.along_u));
+        for (int k = 0; k < 3; k++)
+            t.along_u[k] /= length;
+        cross3(t.n, t.along_u, t.along_v);
+        t.widest = widest[pass];
+        t.u = least_of(&t, least_over_v, &now);
+        if (!(now < most))
+            continue;
+        most = now;
+        double v = x->dim == 2 ? 0 : least_of(&t, at_v, &now);
+        for (int k = 0; k < 3; k++)
+            t.n[k] += t.u * t.along_u[k] + v * t.along_v[k];
+        length = sqrt(dot3(t.n, t.n));
+        for (int k = 0; k < 3; k++)
+            t.n[k] /= length;
+    }
+    return most;
+}
+
 /* Bodies that meet are drawn together until they do not: along the direction in which they are apart then
    they overlap by no more than this. */
 static double overlap(const carried *x, const carried *y)
 {
     enum { DRAWN = 6 };
     static const double drawn[DRAWN] = { 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1 };
-    double n[3], p[3], most_x, most_y;
+    double n[3], best[3] = { 1 }, least = x->reach + y->reach;
+    bool curved = is_curved(x) || is_curved(y), any = false;
     for (int k = 0; k < DRAWN; k++) {
         if (distance(x, y, drawn[k], n) == 0)
             continue;
-        double back[3] = { -n[0], -n[1], -n[2] };
-        furthest(x, back, 0, p, &most_x);
-        furthest(y, n, 0, p, &most_y);
-        return fmax(most_x + most_y, 0);
+        double most = overlap_along(x, y, n);
+        if (!curved)
+            return fmax(most, 0);
+        any = true;
+        if (most < least) {
+            least = most;
+            memcpy(best, n, sizeof best);
+        }
     }
-    return x->reach + y->reach;
+    return any ? overlap_near(x, y, best) : least;
 }
 
 static void middle_at(const carried *b, const double *place, const double *turn, double *x)
@@ -380,24 +569,30 @@ shapes_apart gate_shapes_pair(const gate_shapes *g, size_t of, const int32_t *in
     s.gap = distance(x, y, 0, n);
     if (s.gap == 0)
         s.gap = -overlap(x, y);
+    else if (is_curved(x) || is_curved(y)) /* what the direction proves: its corners lie too close together */
+        s.gap = -overlap_near(x, y, n);
     s.gap -= round;
     return s;
 }
 
 bool gate_shapes_plain(gate_shapes *g, size_t of, const int32_t *index, const inputs *in)
 {
-    enum { POINT = 15 }; /* feature.point, among the numbers of one */
+    enum { N = 6, POINT = 15, OF_A = 15 }; /* feature.n, .point, .of_a, among the numbers of one */
     const contact_family *f = &g->p->contact[of];
     int last = f->over.n - 1;
     const carried *x = &g->body[f->pair.first][slot_at(&f->pair.first_of, index, last)],
                   *y = &g->body[f->pair.second][slot_at(&f->pair.second_of, index, last)];
-    double what[FEATURE_NUMBERS] = { [POINT] = 1 }, far = 0, arm = x->reach + y->reach;
+    bool curved = g->p->shapes.at[f->pair.first].kind != SHAPE_BALL ||
+                  g->p->shapes.at[f->pair.second].kind != SHAPE_BALL;
+    double what[FEATURE_NUMBERS] = { [curved ? OF_A : POINT] = 1 }, far = 0, arm = x->reach + y->reach, d[3];
     inputs other = *in;
     what[0] = arm;
     for (int k = 0; k < 3; k++) {
-        double d = x->place[k] + arm * x->turn[3 * k] - y->place[k];
-        far += d * d;
+        d[k] = x->place[k] + arm * x->turn[3 * k] - y->place[k];
+        far += d[k] * d[k];
     }
+    for (int k = 0; curved && k < x->dim; k++) /* along the normal: from point to point, without rounds */
+        what[N + k] = (x->turn[k] * d[0] + x->turn[3 + k] * d[1] + x->turn[6 + k] * d[2]) / sqrt(far);
     arena_pos mark = arena_mark(g->a);
     double *reg = arena_array(g->a, double, f->gap.tape.nreg + 1);
     other.from[IN_FEATURE] = what - slot_at(&f->pair.features, index, f->over.n);

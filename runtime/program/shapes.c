@@ -22,6 +22,32 @@ static int64_t pairs_count(const program *p)
     return n;
 }
 
+static convex *hull_make(arena *a, const shape_info *s, const double *table)
+{
+    switch (s->kind) {
+    case SHAPE_CYLINDER:
+        return convex_cylinder(a, table, s->dim + 1, table[s->dim]);
+    case SHAPE_ELLIPSOID:
+        return convex_ellipsoid(a, s->dim, table, table + s->dim + 1);
+    default:
+        return convex_hull(a, s->dim, table, s->npoint, s->dim + 1, table[s->dim]);
+    }
+}
+
+static const char *hull_missing(const shape_info *s)
+{
+    switch (s->kind) {
+    case SHAPE_CYLINDER:
+        return "this cylinder has no length or no radius";
+    case SHAPE_ELLIPSOID:
+        return "the matrix of this ellipsoid is not symmetric and positive definite";
+    default:
+        return s->npoint > CONVEX_POINTS
+                   ? "this shape has more than 600 points, too many for contact with another shape"
+                   : "the points of this shape have no hull with an interior";
+    }
+}
+
 /* all instances of a shape in their own frames; whether all of them have a hull */
 static bool hulls_make(shapes *w, arena *a, size_t k)
 {
@@ -34,7 +60,7 @@ static bool hulls_make(shapes *w, arena *a, size_t k)
     for (int32_t i = 0; i < s->instances; i++) {
         const double *table = w->param + s->table + i * s->size;
         w->at[k][i] = (body_pose){ .A = { 1, 0, 0, 0, 1, 0, 0, 0, 1 } };
-        w->hull[k][i] = convex_hull(a, s->dim, table, s->npoint, s->dim + 1, table[s->dim]);
+        w->hull[k][i] = hull_make(a, s, table);
         all = all && w->hull[k][i];
     }
     return all;
@@ -91,9 +117,7 @@ shapes *shapes_new(arena *a, const program *p, const double *param, const char *
     shapes *w = shapes_room(a, p, param, p->shapes.paired, false);
     for (size_t k = 0; k < w->n; k++)
         if (!hulls_make(w, a, k)) {
-            *why = p->shapes.at[k].npoint > CONVEX_POINTS
-                       ? "this shape has more than 600 points, too many for contact with another shape"
-                       : "the points of this shape have no hull with an interior";
+            *why = hull_missing(&p->shapes.at[k]);
             *at = p->shapes.at[k].where;
             return NULL;
         }
@@ -158,25 +182,60 @@ void shapes_ways(shapes *w, const inputs *then)
             w->way[k][i] = way_between(w->hull[k][i], &w->was[k][i], &w->at[k][i]);
 }
 
-enum { NOTHING = -1 }; /* id of a point that never touches */
-
-/* such a point: bodies with room between them */
-static feature nothing(const convex *x, const convex *y)
-{
-    feature f;
-    convex_far(x, y, &f);
-    f.ra = -x->reach;
-    f.rb = -y->reach;
-    f.id = NOTHING;
-    return f;
-}
-
 /* a pair of bodies */
 typedef struct {
     const convex *x, *y;
     const body_pose *px, *py;
     int64_t first; /* of its numbers */
 } body_pair;
+
+enum { NOTHING = -1 }; /* id of a point that never touches */
+
+/* such a point where a body is curved: what its round reaches across a direction of its own counts on the
+   other side */
+static feature nothing_curved(const body_pair *b)
+{
+    bool of_x = !b->y->curved;
+    const convex *c = of_x ? b->x : b->y;
+    const body_pose *at = of_x ? b->px : b->py;
+    double u[3] = { 1 }, along = 0, reach = 0;
+    for (int k = 0, i = 0; c->ends && k < 3; k++) /* across its axis */
+        if (fabs(c->axis[k]) <= fabs(c->axis[i])) {
+            i = k;
+            for (int j = 0; j < 3; j++)
+                u[j] = (j == i) - c->axis[i] * c->axis[j];
+        }
+    feature f = { .of_a = of_x, .id = NOTHING };
+    double length = sqrt(u[0] * u[0] + u[1] * u[1] + u[2] * u[2]);
+    memcpy(f.a, b->x->middle, sizeof f.a);
+    memcpy(f.b, b->y->middle, sizeof f.b);
+    for (int i = 0; i < 3; i++) {
+        double d = b->px->p[i] - b->py->p[i], n = 0;
+        for (int j = 0; j < 3; j++) {
+            d += b->px->A[3 * i + j] * f.a[j] - b->py->A[3 * i + j] * f.b[j];
+            n += at->A[3 * i + j] * u[j] / length;
+            reach += u[i] * c->E[3 * i + j] * u[j] / (length * length);
+        }
+        along += d * n;
+    }
+    for (int i = 0; i < 3; i++)
+        f.n[i] = (along < 0 ? -1 : 1) * u[i] / length;
+    *(of_x ? &f.round_a : &f.round_b) = -(b->x->reach + b->y->reach) / sqrt(reach);
+    return f;
+}
+
+/* a point that never touches: bodies with room between them */
+static feature nothing(const body_pair *b)
+{
+    feature f;
+    if (b->x->curved || b->y->curved)
+        return nothing_curved(b);
+    convex_far(b->x, b->y, &f);
+    f.ra = -b->x->reach;
+    f.rb = -b->y->reach;
+    f.id = NOTHING;
+    return f;
+}
 
 static body_pair pair_at(const shapes *w, const contact_family *f, const int32_t *index)
 {
@@ -267,14 +326,16 @@ const double *shapes_kept(const shapes *w, arena *a, const held_pair *held, size
 
 static int pair_touch(const shapes *w, const body_pair *b, feature *all)
 {
-    if (!w->exact && convex_apart(b->x, b->px, b->y, b->py) > fmax(b->x->reach, b->y->reach)) {
+    enum { CURVED_WORK = 20000 };
+    bool curved = b->x->curved || b->y->curved;
+    if (!w->exact && !curved && convex_apart(b->x, b->px, b->y, b->py) > fmax(b->x->reach, b->y->reach)) {
         convex_far(b->x, b->y, &all[0]);
         all[0].gap = INFINITY;
         return 1;
     }
     /* nanoseconds, for each corner, face and edge of one beside each of the other */
     int64_t x = b->x->nv + b->x->nf + b->x->ne, y = b->y->nv + b->y->nf + b->y->ne;
-    arena_tick(w->a, 4 * x * y);
+    arena_tick(w->a, curved ? CURVED_WORK + x + y : 4 * x * y);
     return convex_touch(b->x, b->px, b->y, b->py, all);
 }
 
@@ -321,16 +382,30 @@ static void point_hold(shapes *w, const body_pair *b, int point, const feature *
 void shapes_hold(shapes *w, const contact_family *f, const int32_t *index, int point, const feature *what)
 {
     body_pair b = pair_at(w, f, index);
-    feature none = nothing(b.x, b.y);
+    feature none = nothing(&b);
     if (!what)
         what = &none;
     point_hold(w, &b, point, what);
+}
+
+/* the same where a body is curved */
+static bool curved_normal(const body_pair *b, const double *held, double *n)
+{
+    enum { N = 6, S = 9, OF_A = 15 };
+    const body_pose *at = held[OF_A] != 0 ? b->px : b->py;
+    if (held[S] != 0 || held[S + 1] != 0 || held[S + 2] != 0)
+        return false;
+    for (int i = 0; i < 3; i++)
+        n[i] = at->A[3 * i] * held[N] + at->A[3 * i + 1] * held[N + 1] + at->A[3 * i + 2] * held[N + 2];
+    return true;
 }
 
 /* the normal of a plane of either body, in space; false: that of the feature is none of a plane */
 static bool plane_normal(const body_pair *b, const double *held, double *n)
 {
     enum { UA = 6, UB = 9, PLANE_B = 12, PLANE_A };
+    if (b->x->curved || b->y->curved)
+        return curved_normal(b, held, n);
     const body_pose *at = held[PLANE_B] != 0 ? b->py : b->px;
     const double *u = held + (held[PLANE_B] != 0 ? UB : UA);
     if (held[PLANE_B] == 0 && held[PLANE_A] == 0)
@@ -378,7 +453,7 @@ void shapes_pair(shapes *w, const contact_family *f, const int32_t *index, bool 
             continue;
         while (k < count && put[k])
             k++;
-        feature f_s = k < count ? all[k++] : nothing(b.x, b.y);
+        feature f_s = k < count ? all[k++] : nothing(&b);
         anew[s] = id[s] != f_s.id;
         point_hold(w, &b, s, &f_s);
     }

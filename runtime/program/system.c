@@ -899,7 +899,7 @@ static bool normal_of_few(const double *G, const double *b, int k, double *nu)
 /* S as given, nslip x n in out; nu (nslip) with nu.S = H when the slip is a whole relative velocity, of which
  * only the part across nu counts */
 static inline __attribute__((always_inline)) bool slip_normal_of(const double *S, const double *H, int k,
-                                                                 int n, double *nu)
+                                                                 int n, double spanned, double *nu)
 {
     double G[MAX_SLIP * MAX_SLIP] = { 0 }, b[MAX_SLIP] = { 0 }, off = 0, all = 0;
     for (int j = 0; j < n; j++) {
@@ -928,7 +928,7 @@ static inline __attribute__((always_inline)) bool slip_normal_of(const double *S
         if (h != 0)
             off += column_weight(S, k, n, j) * h * h;
     }
-    return off <= SPANNED_SQUARE * all;
+    return off <= spanned * all;
 }
 
 /* Two points in space: where the slip begins with the rates of the first one, its normal is the row there. */
@@ -955,13 +955,13 @@ static bool slip_normal_first(const double *S, const double *H, double *nu)
 }
 
 /* loops of a known length, in the plane and in space */
-static bool slip_normal(const double *S, const double *H, int k, int n, double *nu)
+static bool slip_normal(const double *S, const double *H, int k, int n, double spanned, double *nu)
 {
     if (k == 2)
-        return slip_normal_of(S, H, 2, n, nu);
+        return slip_normal_of(S, H, 2, n, spanned, nu);
     if (k == 3 && n == 12)
-        return slip_normal_first(S, H, nu) || slip_normal_of(S, H, 3, 12, nu);
-    return slip_normal_of(S, H, k, n, nu);
+        return slip_normal_first(S, H, nu) || slip_normal_of(S, H, 3, 12, spanned, nu);
+    return slip_normal_of(S, H, k, n, spanned, nu);
 }
 
 /* d orthonormal vectors across nu in k dimensions, rows of E */
@@ -993,10 +993,10 @@ static int across(const double *nu, int k, double *E)
     return d;
 }
 
-int slip_frame(const double *S, const double *H, int k, int n, double *E)
+int slip_frame(const double *S, const double *H, int k, int n, bool touching, double *E)
 {
     double nu[MAX_SLIP];
-    if (H && slip_normal(S, H, k, n, nu))
+    if (H && slip_normal(S, H, k, n, touching ? SPANNED_SHAPES : SPANNED_SQUARE, nu))
         return across(nu, k, E);
     for (int i = 0; i < k * k; i++)
         E[i] = i % (k + 1) == 0;
@@ -1063,7 +1063,7 @@ static void slip_across(contact *c)
 {
     int k = c->fam->nslip, n = c->n, had = c->d;
     double E[MAX_SLIP * MAX_SLIP], col[MAX_SLIP];
-    c->d = slip_frame(c->S, c->fam->f->relation == REL_CLOSED ? NULL : c->H, k, n, E);
+    c->d = slip_frame(c->S, c->fam->f->relation == REL_CLOSED ? NULL : c->H, k, n, c->fam->f->pair.touch, E);
     if (k > 2 && c->d == 2 && had == 2)
         slip_frame_goes_on(c->show, k, E);
     for (int i = 0; i < k; i++)

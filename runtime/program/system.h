@@ -106,8 +106,8 @@ typedef struct system {
 
 enum { DENSE_DOFS = 1200 }; /* what backends take that work with whole matrices */
 /* Parts across the normal in slip space: E gets d orthonormal rows of length k, nu.S = H when the slip is a
- * whole relative velocity. */
-int slip_frame(const double *S, const double *H, int k, int n, double *E);
+ * whole relative velocity; touching: of touching points of shapes, which it always is. */
+int slip_frame(const double *S, const double *H, int k, int n, bool touching, double *E);
 /* Runs a kernel for one member; outputs are in its registers. */
 static inline void term_run(const term *t, const inputs *in, const int32_t *index)
 {

@@ -255,6 +255,247 @@ static void test_plates(void **state)
     }
 }
 
+/* ---- cylinders and ellipsoids ---- */
+
+/* A body by its meaning: what it reaches along n, and by how much a point lies outside of it, in its own
+ * frame. */
+typedef struct {
+    enum { BALL, CAPSULE, HULL, CYLINDER, ELLIPSOID, KINDS } kind;
+    double a[3], b[3], r; /* ends, radius */
+    double A[9], B[9];    /* of an ellipsoid: y.A y <= 1, and the inverse */
+    convex *c;
+} solid;
+
+static double segment_away(const double *a, const double *b, const double *y, double *along)
+{
+    double u[3], w[3], d[3];
+    for (int k = 0; k < 3; k++) {
+        u[k] = b[k] - a[k];
+        w[k] = y[k] - a[k];
+    }
+    double uu = dot(u, u), t = uu > 0 ? dot(u, w) / uu : 0;
+    *along = t;
+    for (int k = 0; k < 3; k++)
+        d[k] = w[k] - t * u[k];
+    return sqrt(dot(d, d));
+}
+
+static double outside(const solid *s, const double *y)
+{
+    double t, far = 0, e[3];
+    switch (s->kind) {
+    case BALL:
+        return segment_away(s->a, s->a, y, &t) - s->r;
+    case CAPSULE:
+        far = segment_away(s->a, s->b, y, &t);
+        for (int k = 0; k < 3; k++)
+            e[k] = y[k] - (t < 0.5 ? s->a[k] : s->b[k]);
+        return (t < 0 || t > 1 ? sqrt(dot(e, e)) : far) - s->r;
+    case CYLINDER:
+        far = segment_away(s->a, s->b, y, &t);
+        return fmax(far - s->r, fmax(-t, t - 1));
+    case ELLIPSOID:
+        for (int k = 0; k < 3; k++)
+            e[k] = dot(s->A + 3 * k, y);
+        return sqrt(dot(y, e)) - 1;
+    default:
+        far = -INFINITY;
+        for (int f = 0; f < s->c->nf; f++)
+            far = fmax(far, dot(s->c->normal + 3 * f, y) - s->c->level[f]);
+        return far;
+    }
+}
+
+static double reaches(const solid *s, const double *n)
+{
+    double axis[3], e[3], along, across;
+    switch (s->kind) {
+    case BALL:
+    case CAPSULE:
+        return fmax(dot(n, s->a), dot(n, s->kind == BALL ? s->a : s->b)) + s->r * sqrt(dot(n, n));
+    case CYLINDER:
+        for (int k = 0; k < 3; k++)
+            axis[k] = s->b[k] - s->a[k];
+        along = dot(n, axis) / sqrt(dot(axis, axis));
+        for (int k = 0; k < 3; k++)
+            e[k] = n[k] - along * axis[k] / sqrt(dot(axis, axis));
+        across = sqrt(dot(e, e));
+        return fmax(dot(n, s->a), dot(n, s->b)) + s->r * across;
+    case ELLIPSOID:
+        for (int k = 0; k < 3; k++)
+            e[k] = dot(s->B + 3 * k, n);
+        return sqrt(dot(n, e));
+    default:
+        along = -INFINITY;
+        for (int i = 0; i < s->c->nv; i++)
+            along = fmax(along, dot(n, s->c->v + 3 * i));
+        return along;
+    }
+}
+
+/* the normal of a feature in space */
+static void normal_of(const feature *f, const body_pose *px, const body_pose *py, double *n)
+{
+    for (int i = 0; i < 3; i++)
+        n[i] = dot((f->of_a != 0 ? px : py)->A + 3 * i, f->n);
+}
+
+static void own(const body_pose *p, const double *n, double *to)
+{
+    for (int i = 0; i < 3; i++)
+        to[i] = p->A[i] * n[0] + p->A[3 + i] * n[1] + p->A[6 + i] * n[2];
+}
+
+/* how far a plane across n lies beside a body and the other one */
+static double between(const solid *x, const body_pose *px, const solid *y, const body_pose *py,
+                      const double *n)
+{
+    double back[3] = { -n[0], -n[1], -n[2] }, u[3], w[3];
+    own(px, back, u);
+    own(py, n, w);
+    return dot(n, px->p) - dot(n, py->p) - reaches(x, u) - reaches(y, w);
+}
+
+/* the touching point of a body, in its frame */
+static void touching(const convex *c, const double *core, double counts, const double *n, double *to)
+{
+    double e[3], k, along = dot(n, c->axis);
+    for (int i = 0; i < 3; i++)
+        e[i] = c->ends ? c->radius * (n[i] - along * c->axis[i]) : dot(c->E + 3 * i, n);
+    k = c->ends ? sqrt(dot(e, e)) / c->radius : sqrt(dot(n, e));
+    for (int i = 0; i < 3; i++)
+        to[i] = core[i] + (counts != 0 && k > 1e-10 ? e[i] / k : 0);
+}
+
+static void curved_proved(const solid *x, const body_pose *px, const solid *y, const body_pose *py,
+                          const feature *f)
+{
+    double n[3], back[3], u[3], w[3], a[3], b[3], p[3], q[3], d[3];
+    normal_of(f, px, py, n);
+    for (int k = 0; k < 3; k++)
+        back[k] = -n[k];
+    own(px, back, u);
+    own(py, n, w);
+    touching(x->c, f->a, f->round_a, u, a);
+    touching(y->c, f->b, f->round_b, w, b);
+    double size = x->c->reach + y->c->reach;
+    assert_true(fabs(dot(n, n) - 1) <= 1e-13);
+    assert_true(fabs(between(x, px, y, py, n) - f->gap) <= 1e-12 * size);
+    assert_true(outside(x, a) <= 1e-12);
+    assert_true(outside(y, b) <= 1e-12);
+    place(px, a, p);
+    place(py, b, q);
+    for (int k = 0; k < 3; k++)
+        d[k] = p[k] - q[k];
+    assert_true(fabs(sqrt(dot(d, d)) - f->gap) <= 1e-12 * size);
+    for (int k = 0; k < 3; k++)
+        d[k] -= f->gap * n[k];
+    assert_true(sqrt(dot(d, d)) <= 1e-8 * size);
+}
+
+static solid solid_drawn(arena *a, int kind, uint64_t *seed)
+{
+    solid s = { .kind = kind, .r = 0.3 + 0.5 * (drawn(seed) + 0.5) };
+    double points[36], ends[8] = { 0 }, zero[3] = { 0 };
+    for (int k = 0; k < 3; k++) {
+        s.a[k] = drawn(seed);
+        s.b[k] = kind == BALL ? s.a[k] : s.a[k] + (k == 0 ? 1 : 0.5) * (drawn(seed) + 0.6);
+        ends[k] = s.a[k];
+        ends[4 + k] = s.b[k];
+    }
+    if (kind == BALL || kind == CAPSULE)
+        s.c = convex_hull(a, 3, ends, kind == BALL ? 1 : 2, 4, s.r);
+    if (kind == CYLINDER)
+        s.c = convex_cylinder(a, ends, 4, s.r);
+    for (int k = 0; k < 36; k++)
+        points[k] = 2 * drawn(seed);
+    if (kind == HULL)
+        s.c = convex_hull(a, 3, points, 12, 3, 0);
+    if (kind == ELLIPSOID) {
+        body_pose p = HOME;
+        for (int k = 0; k < 3; k++)
+            turn(&p, k, 6 * drawn(seed));
+        for (int m = 0; m < 3; m++) {
+            double axis = 0.2 + 1.5 * (drawn(seed) + 0.5);
+            for (int k = 0; k < 9; k++) {
+                s.A[k] += p.A[3 * (k / 3) + m] * p.A[3 * (k % 3) + m] / (axis * axis);
+                s.B[k] += p.A[3 * (k / 3) + m] * p.A[3 * (k % 3) + m] * axis * axis;
+            }
+        }
+        s.c = convex_ellipsoid(a, 3, zero, s.A);
+    }
+    return s;
+}
+
+static void test_curved(void **state)
+{
+    uint64_t seed = 3;
+    int apart[KINDS][KINDS] = { 0 };
+    for (int trial = 0; trial < 20000; trial++) {
+        int i = CYLINDER + trial % 2, j = trial / 2 % KINDS;
+        arena_pos mark = arena_mark(*state);
+        solid x = solid_drawn(*state, i, &seed), y = solid_drawn(*state, j, &seed);
+        body_pose p = at(6 * drawn(&seed), 6 * drawn(&seed), 6 * drawn(&seed)), q = HOME;
+        feature f[FEATURES], g[FEATURES];
+        for (int k = 0; k < 3; k++) {
+            turn(&p, k, 6 * drawn(&seed));
+            turn(&q, k, 6 * drawn(&seed));
+        }
+        assert_true(convex_touch(x.c, &p, y.c, &q, f) >= 1);
+        assert_true(convex_touch(y.c, &q, x.c, &p, g) >= 1);
+        if (f[0].gap > 1e-6) {
+            curved_proved(&x, &p, &y, &q, f);
+            curved_proved(&y, &q, &x, &p, g);
+            apart[i][j]++;
+        }
+        arena_release(*state, mark);
+    }
+    for (int j = 0; j < KINDS; j++)
+        assert_true(apart[CYLINDER][j] > 500 && apart[ELLIPSOID][j] > 500);
+}
+
+/* Bodies moved along their normal until they touch, and into each other by a little: gaps follow.  So does
+   the normal where one of them is smooth everywhere; of two sharp ones that overlap, other normals part them
+   more. */
+static void test_curved_close(void **state)
+{
+    uint64_t seed = 11;
+    int tried = 0;
+    for (int trial = 0; trial < 3000; trial++) {
+        arena_pos mark = arena_mark(*state);
+        solid x = solid_drawn(*state, CYLINDER + trial % 2, &seed),
+              y = solid_drawn(*state, trial / 2 % KINDS, &seed);
+        bool sharp = x.kind == CYLINDER && (y.kind == CYLINDER || y.kind == HULL);
+        body_pose p = at(6 * drawn(&seed), 6 * drawn(&seed), 6 * drawn(&seed)), q = HOME, moved = p;
+        feature f[FEATURES];
+        double n[3], m[3];
+        for (int k = 0; k < 3; k++)
+            turn(&p, k, 6 * drawn(&seed));
+        convex_touch(x.c, &p, y.c, &q, f);
+        double from = f[0].gap;
+        normal_of(&f[0], &p, &q, n);
+        moved = p;
+        for (double gap = 1e-3; from > 0.1 && gap > -1e-5; gap = gap > 1e-12 ? gap / 10
+                                                                 : gap > 0   ? -1e-12
+                                                                             : 10 * gap) {
+            for (int k = 0; k < 3; k++)
+                moved.p[k] = p.p[k] + n[k] * (gap - from);
+            convex_touch(x.c, &moved, y.c, &q, f);
+            normal_of(&f[0], &moved, &q, m);
+            double small = 2e-12 * (x.c->reach + y.c->reach), least = gap, most = gap;
+            if (sharp && gap < 2e-8) {
+                least = fmin(0, 3 * gap);
+                most = fmax(0, gap);
+            }
+            assert_true(f[0].gap >= least - small && f[0].gap <= most + small);
+            assert_true(sharp || dot(n, m) >= 1 - 1e-9);
+            tried++;
+        }
+        arena_release(*state, mark);
+    }
+    assert_true(tried > 10000);
+}
+
 static int arena_begin(void **state)
 {
     *state = arena_new(&allocator_libc, NULL);
@@ -272,8 +513,9 @@ static int arena_end(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        in_arena(test_hull),    in_arena(test_faces), in_arena(test_round),  in_arena(test_random),
-        in_arena(test_lattice), in_arena(test_many),  in_arena(test_plates),
+        in_arena(test_hull),   in_arena(test_faces),   in_arena(test_round),
+        in_arena(test_random), in_arena(test_lattice), in_arena(test_many),
+        in_arena(test_plates), in_arena(test_curved),  in_arena(test_curved_close),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
