@@ -1,7 +1,7 @@
-/* spill: columns of results that are too long for memory.  They lie in one file without a name, mapped into
-   memory, so that they are read and written like any others; pages that were passed are let go of.  The file
-   grows by extents; an extent holds a number of samples of all columns, each column a contiguous range of it,
-   and a column's extents are mapped one after the other. */
+/* spill: columns of results that are too long for memory.  They are in one file without a name, mapped into
+   memory, so that they are read and written like any others; finished pages are released.  The file grows
+   by extents; an extent holds a number of samples of all columns, each column a contiguous range of it, and
+   a column's extents are mapped one after the other. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -13,7 +13,7 @@
 #include "spill.h"
 #include "io/write.h"
 
-/* samples come by so many, so that ranges are whole pages whatever their width */
+/* samples are grouped so that ranges are whole pages whatever their width */
 enum { SAMPLES = 4096, EXTENTS = 256 };
 
 typedef struct {
@@ -74,7 +74,7 @@ spill *spill_new(arena *a, const char *dir, const size_t *width, int n)
     return s;
 }
 
-/* blocks are allocated before they are written: a full disk is an error here, and no signal later */
+/* blocks are allocated before they are written: a full disk is an error here instead of a signal later */
 int spill_grow(spill *s, int64_t cap, char **new)
 {
     int64_t more = cap - s->cap;
