@@ -149,7 +149,7 @@ bool line_linear_solve(line *l, bool coarsest, bool finest)
         if (!changed)
             return true;
     }
-    if (!finest) /* a start for the next grid, no more */
+    if (!finest) /* only a starting point for the next grid */
         return true;
     return field_fail(l->w, l->fp->obst[0].at,
                       "the contact set does not converge; is the sign of the equation that of a problem with "
@@ -171,7 +171,7 @@ static void row_sizes(const line *l, double *size)
     }
 }
 
-/* norm of what is not solved: rows of free nodes, conditions */
+/* norm of the residual: rows of free nodes, conditions */
 static double defect(line *l, const double *size)
 {
     double worst = 0;
@@ -241,7 +241,7 @@ bool line_newton_solve(line *l, bool coarsest)
         if (!changed && step == 1 && move <= l->o->tolerance * size &&
             (move >= before / 2 || move <= ROUND_500 * size || l->steps > 20))
             found = true;
-        /* rounding is all that moves */
+        /* only rounding changes */
         if (!changed && (move == 0 || (step == 1 && move <= LINE_STALLED * size && move >= before / 2)))
             found = true;
         if (found && (!l->nend || ends++ == END_CHANGES || !ends_update(l, size)))
