@@ -184,8 +184,7 @@
 #define OVERLAP_MOST  1e-5 /* and no more */
 /* of g h^2: gaps that count as closed in a step; measured on piles (HACKING) */
 #define MICRO_GAP 1e-4
-#define FAR_AHEAD 2e-4 /* of lengths: gaps larger than this plus the distance moved in a step are left out \
-                        */
+#define FAR_AHEAD 2e-4 /* of lengths, beyond the distance of a step: larger gaps are left out */
 /* of the margin of the neighbour search: more than the rounding of its distances */
 #define NEAR_SKIN 1e-3
 /* of squares: a negligible descent, ROUND_ROOT times a condition of 100 */
@@ -344,8 +343,8 @@
 #define SERIES_ENOUGH   1e-12 /* of u: vim's corrections, and the conditions between its pieces */
 #define SERIES_STALLED  1e-11 /* of its unknowns: no longer gaining */
 #define SERIES_GROWS    1e-6  /* of u: corrections that grow are reported */
-#define POINT_FORCE     1e-9 /* of the terms: the residual at an end that counts as a force of the stop there */
-#define POINT_FORCE_CUT 1e-8 /* the same where a contact zone ends */
+#define POINT_FORCE     1e-9  /* of the terms: a residual at an end that counts as a force of the stop */
+#define POINT_FORCE_CUT 1e-8  /* the same where a contact zone ends */
 
 /* ---- rods ---- */
 /* of the length: increments at which an equilibrium is found; the gate uses it */
