@@ -11,9 +11,9 @@
 program *assemble(arena *a, arena *scratch, const model *m);
 /* Fields, obstacles and their conditions (assemble_field.c); NULL after an error was reported. */
 const struct field_program *assemble_field(arena *a, arena *scratch, const model *m);
-/* First-order inclusions and equations (assemble_inclusion.c); NULL after a report. */
+/* First-order inclusions and equations (assemble_inclusion.c); NULL after an error was reported. */
 const struct inclusion_program *assemble_inclusion(arena *a, arena *scratch, const model *m);
-/* Rods (assemble_rod.c), p having its contacts; NULL after a report. */
+/* Rods (assemble_rod.c), p having its contacts; NULL after an error was reported. */
 const struct rod_program *assemble_rod(arena *a, arena *scratch, const model *m, const program *p);
 /* Past values and integrals (assemble_delay.c): formulas are lowered to slots, then the kernels of these are
  * emitted. */
