@@ -1,9 +1,8 @@
 /* cdl.h: the contact description language as a library.
 
    A session (`cdl`) reads text of the language, keeps its definitions and results,
-       and runs its statements: the same object stands behind
-   `cdl run`, the interactive session and programs that embed it.  Sessions share nothing;
-       each may be used by one thread at a time.
+       and runs its statements: the same object is used by `cdl run`, by the interactive session and by
+   programs that embed it.  Sessions share nothing; each may be used by one thread at a time.
 
    The library never prints and never exits.  All text goes through callbacks;
        every function that can fail returns a status, whose numbers
@@ -22,8 +21,8 @@ extern "C" {
 #define CDL_API
 #endif
 
-/* How a call ended: X(NAME, number, text).  The larger number is the worse; what ended in several ways has
-   the worst of them. */
+/* How a call ended: X(NAME, number, text). A larger number is worse; a call that ended in several ways
+   returns the worst. */
 #define CDL_STATUS_LIST(X)                                 \
     X(OK, 0, "all is well")                                \
     X(EXPECT, 1, "an expectation was not met")             \
@@ -53,26 +52,27 @@ typedef struct cdl_allocator {
     void *ud;
 } cdl_allocator;
 
-/* A new session, or NULL without memory.  al == NULL: realloc and free.  cdl_free(NULL) is fine.
-   When a call has returned CDL_MEMORY the session answers nothing else any more, and can only be freed. */
+/* A new session, or NULL if there is no memory. al == NULL: realloc and free. cdl_free(NULL) is allowed.
+   After a call has returned CDL_MEMORY, the session can only be freed. */
 CDL_API cdl *cdl_new(const cdl_allocator *al);
 CDL_API void cdl_free(cdl *s);
 
-/* What the session says, and whether it was interrupted.  Any of them may be NULL.  Text is not terminated.
+/* Output of the session, and whether it was interrupted. Any of them may be NULL.  Text is not terminated.
  * They must not call the session.
  */
 typedef struct cdl_callbacks {
     /* results: what the command writes to standard output */
     void (*out)(void *ud, const char *text, size_t len);
     void (*err)(void *ud, const char *text, size_t len); /* diagnostics, progress, notes */
-    /* called many times a second while the session works: how often it was interrupted.  Not 0: a run ends in
-       order and what it computed is kept, other work is given up; a number that has grown since: at once. */
+    /* called many times a second while the session works: how often it was interrupted. Not 0: a run stops
+       and keeps its partial results, other work is abandoned; if the number increases further:
+       immediately. */
     int (*interrupted)(void *ud);
     void *ud;
 } cdl_callbacks;
 CDL_API void cdl_set_callbacks(cdl *s, const cdl_callbacks *c);
-/* Called now and then during a run (up to many times a second): the model that runs, and the fraction of the
-   run that is done, 0 to 1.  It must not call the session.  NULL: nobody. */
+/* Called from time to time during a run (up to many times a second): the model that runs, and the fraction
+   of the run that is done, 0 to 1.  It must not call the session.  NULL: nobody. */
 CDL_API void cdl_set_progress(cdl *s, void (*progress)(void *ud, const char *model, double done), void *ud);
 /* Called when a file has been written by save, plot or animate: where it is, and what it is: "data", "script"
    or "picture".  It must not call the session.  NULL: nobody. */
@@ -121,8 +121,8 @@ CDL_API cdl_status cdl_set(cdl *s, const char *option, const char *value);
    at top level; the `-p` of the command. */
 CDL_API cdl_status cdl_set_param(cdl *s, const char *name, const char *value);
 
-/* Checks and then executes a file or a text; `name` stands in diagnostics.  Definitions and results stay in
-   the session. */
+/* Checks and then executes a file or a text; `name` is used in diagnostics. Definitions and results are
+   kept in the session. */
 CDL_API cdl_status cdl_load_file(cdl *s, const char *path);
 CDL_API cdl_status cdl_run_text(cdl *s, const char *name, const char *text, size_t len);
 /* All that can be read from a file that is open, as a pipe: at most 64 MB, within the limits of the session.
@@ -131,10 +131,10 @@ CDL_API cdl_status cdl_read(cdl *s, int fd, const char **text, size_t *len);
 /* Finds all errors without running anything. */
 CDL_API cdl_status cdl_check_file(cdl *s, const char *path);
 CDL_API cdl_status cdl_check_text(cdl *s, const char *name, const char *text, size_t len);
-/* Ends what the calls before have begun: writes the last JSON object, says how many expectations were met.
-   Returns the worst status since the session began or since the last cdl_finish. */
+/* Completes the output of the previous calls: writes the last JSON object, reports how many expectations
+   were met.  Returns the worst status since the session began or since the last cdl_finish. */
 CDL_API cdl_status cdl_finish(cdl *s);
-/* A page for a browser of what a folder of results holds: its manifest.json and its tables of numbers. */
+/* A page for a browser that shows a folder of results: its manifest.json and its tables of numbers. */
 CDL_API cdl_status cdl_page_folder(cdl *s, const char *folder, const char *page);
 
 /* The value of an expression, as in a statement after what was run: `cdl_value(s, "last(y)", &x)`.  CDL_MODEL
@@ -143,8 +143,8 @@ CDL_API cdl_status cdl_value(cdl *s, const char *expression, double *out);
 /* Numbers of a vector or a series: *n is how many there are, of which at most `room` are written to `out`. */
 CDL_API cdl_status cdl_values(cdl *s, const char *expression, double *out, size_t room, size_t *n);
 
-/* Writes a stage of the translation to out, as stable text.  what: "ast", "model", "equations", "ir" or
-   "jacobian"; or "wellposed": what theory says of the motions of each model, which is JSON when the option is
+/* Writes a stage of the compilation to out, as stable text.  what: "ast", "model", "equations", "ir" or
+   "jacobian"; or "wellposed": what theory says about the motions of each model, as JSON if the option is
    set. */
 CDL_API cdl_status cdl_show(cdl *s, const char *what, const char *path);
 CDL_API cdl_status cdl_show_text(cdl *s, const char *what, const char *name, const char *text, size_t len);
@@ -155,40 +155,39 @@ CDL_API cdl_status cdl_show_text(cdl *s, const char *what, const char *name, con
    nothing after it is. */
 CDL_API cdl_status cdl_emit(cdl *s, const char *what, const char *path, const char *model);
 
-/* The text in the house's layout.  The result belongs to the session and lasts until the next call. */
+/* The text in the standard layout.  The result belongs to the session and lasts until the next call. */
 CDL_API cdl_status cdl_fmt(cdl *s, const char *name, const char *text, size_t len, const char **out,
                            size_t *outlen);
-/* A file, rewritten in place, whole or not at all.  check_only: nothing is written; CDL_EXPECT when it is not
-   in that layout. */
+/* A file, rewritten in place, completely or not at all. check_only: nothing is written; CDL_EXPECT if it is
+   not in that layout. */
 CDL_API cdl_status cdl_fmt_file(cdl *s, const char *path, int check_only);
 
-/* Whether the text is a whole input: 1, or 0 when it needs another line (an open bracket, a last word that
+/* Whether the text is a complete input: 1, or 0 if it needs another line (an open bracket, a last word that
    cannot end a statement). */
 CDL_API int cdl_complete(cdl *s, const char *text, size_t len);
 /* How many brackets are open at its end. */
 CDL_API int cdl_open_brackets(cdl *s, const char *text, size_t len);
-/* Text that came from outside, as it can be shown on a terminal: what would steer one (control characters but
-   newline and tab) becomes \u001b and the like.  Writes at most `room` bytes, returns how many there are: at
-   most 6 for each byte. */
+/* Untrusted text, made safe for a terminal: control characters other than newline and tab become \u001b and
+   the like.  Writes at most `room` bytes, returns how many there are: at most 6 for each byte. */
 CDL_API size_t cdl_visible(const char *text, size_t len, char *out, size_t room);
 /* The k-th name that may be written at the end of a line, beginning with `prefix`; NULL after the last.
    "floor." completes members. */
 CDL_API const char *cdl_name(cdl *s, const char *prefix, size_t k);
-/* How many times a model was compiled so far: runs that differ in values of parameters alone share one. */
+/* How many models were compiled so far: runs that differ only in parameter values share one. */
 CDL_API size_t cdl_compiled(const cdl *s);
 
-/* As cdl_name, from all that stands before the end of the word: after `with` backends and in their brackets
-   options, units after a number and [, attribute keys in braces. */
+/* As cdl_name, using the line up to the end of the word as context: after `with` backends and in their
+   brackets options, units after a number and [, attribute keys in braces. */
 CDL_API const char *cdl_name_at(cdl *s, const char *line, size_t k);
-/* Writes what is known of a name to out: a keyword, function, law, backend, error code, or what was defined
-   with its ## comment. CDL_USAGE when nothing has the name. */
+/* Writes the help on a name to out: a keyword, function, law, backend, error code, or a definition with its
+   ## comment. CDL_USAGE if there is none. */
 CDL_API cdl_status cdl_help(cdl *s, const char *name);
 /* The k-th topic of cdl_help that begins with the prefix (functions, backends, std.planar ...), NULL after
    the last; "topics" lists them.  The text lasts until the next call. */
 CDL_API const char *cdl_topic(cdl *s, const char *prefix, size_t k);
 /* The same for examples; path and doc (the first line of its text) may be NULL. */
 CDL_API const char *cdl_example(cdl *s, const char *prefix, size_t k, const char **path, const char **doc);
-/* Writes what kind of value an expression has to out. */
+/* Writes the type of an expression to out. */
 CDL_API cdl_status cdl_type(cdl *s, const char *expression);
 
 /* Numbers under a name: a parameter, or a column of saved results. */
@@ -197,17 +196,17 @@ typedef struct cdl_numbers {
     const double *at;
     size_t n;
 } cdl_numbers;
-/* The worst of one kind in saved results: how far it is off, how much is allowed, the row (from 0) and the
+/* The largest error of one kind in saved results: the error, the error allowed, the row (from 0) and the
    column or constraint. */
 typedef struct cdl_finding {
     const char *what, *where;
     double worst, allowed;
     size_t row;
 } cdl_finding;
-/* Saved results against a model of the text that was checked last (NULL: the last one there is): gaps, cones,
-   complementarity, energies are computed again from t, the dofs and their rates.  Columns are named as in CSV
-   files.  CDL_OK: all is as it should be; CDL_EXPECT: something is not; CDL_USAGE: columns are missing.  The
-   findings belong to the session until the next call. */
+/* Saved results against a model of the text that was checked last (NULL: the last one there is): gaps,
+   cones, complementarity, energies are recomputed from t, the dofs and their rates. Columns are named as in
+   CSV files. CDL_OK: all checks pass; CDL_EXPECT: one fails; CDL_USAGE: columns are missing.  The findings
+   belong to the session until the next call. */
 CDL_API cdl_status cdl_verify(cdl *s, const char *model, const cdl_numbers *param, size_t nparam,
                               const cdl_numbers *column, size_t ncolumn, const cdl_finding **found,
                               size_t *nfound);
@@ -223,7 +222,7 @@ typedef enum cdl_kind {
     CDL_TRUTH,    /* a truth value: a double, 0 or 1 */
     CDL_STATES,   /* states of contacts, a byte each: 0 open, 1 stick, 2 slip */
     CDL_TEXT,     /* a string: text */
-    CDL_LIST,     /* things of any kind, one after the other: cdl_part */
+    CDL_LIST,     /* items of any kind, one after the other: cdl_part */
     CDL_TABLE,    /* columns of equal length with names: cdl_part */
     CDL_OBJECT,   /* has members: a constraint, a part, a run; cdl_part gives their names */
     CDL_FUNCTION, /* can be called in an expression: u(0.3) */
@@ -236,7 +235,7 @@ enum { CDL_AXES = 6 };
 typedef struct cdl_result {
     const char *name; /* as it is written in an expression */
     const char *unit; /* "m/s"; "1" when it has none, "" when it is not known */
-    const char *text; /* CDL_TEXT; else what it is, in words */
+    const char *text; /* CDL_TEXT: the text; otherwise a description */
     const void *at;   /* the first element; NULL: cdl_results lists what it has not computed */
     size_t length;    /* of the text, in bytes */
     size_t parts;     /* CDL_LIST, CDL_TABLE, CDL_OBJECT */
@@ -263,27 +262,27 @@ typedef struct cdl_summary {
 } cdl_summary;
 /* How a run went; run == NULL: the last one.  CDL_USAGE when there is none. */
 CDL_API cdl_status cdl_summarise(cdl *s, const cdl_run *run, cdl_summary *out);
-/* The value of an expression over the results of a run (NULL: the last one): names of the model, and all that
-   an expression may say.  Whole families are arrays: `z`, `touch.rn`, `floor.status`.  Columns that are
-   made when they are read are made now. */
+/* The value of an expression over the results of a run (NULL: the last one): names of the model, or any
+   expression. Whole families are arrays: `z`, `touch.rn`, `floor.status`. Columns that are computed on
+   demand are computed now. */
 CDL_API cdl_status cdl_get(cdl *s, const cdl_run *run, const char *expression, cdl_result *out);
-/* Item, column or member k, from 0, of what cdl_get gave last.  CDL_USAGE after the last one. */
+/* Item, column or member k, from 0, of the last result of cdl_get.  CDL_USAGE after the last one. */
 CDL_API cdl_status cdl_part(cdl *s, size_t k, cdl_result *out);
 /* All results of a run with kind, shape and unit.  Nothing is computed for the list. */
 CDL_API cdl_status cdl_results(cdl *s, const cdl_run *run, const cdl_result **out, size_t *n);
 
-/* Statements that define nothing (run, measure, expect, save, plot) as if they stood in a text after what was
-   read before.  Nothing of the text is kept, so that memory stays flat however often it is called. */
+/* Executes statements that define nothing (run, measure, expect, save, plot), as if they followed the texts
+   read before. The text is not kept, so memory does not grow however often it is called. */
 CDL_API cdl_status cdl_execute(cdl *s, const char *text, size_t len);
 /* An experiment of the texts that were read, by its name. */
 CDL_API cdl_status cdl_experiment(cdl *s, const char *name);
-/* Forgets texts, definitions and runs, and gives their memory back.  Options, parameters, callbacks stay. */
+/* Removes texts, definitions and runs, and frees their memory. Options, parameters, callbacks are kept. */
 CDL_API cdl_status cdl_reset(cdl *s);
 
 /* A picture in memory: executes the statements (`plot y against t { file = "y.svg" }`, save, animate) for a
-   run (NULL: the last one) in a folder that is gone afterwards, and gives the bytes of the last picture, or
-   else of the last file, that they wrote.  They last until the next call.  CDL_IO when nothing was written.
- */
+   run (NULL: the last one) in a temporary folder, and returns the bytes of the last picture, or otherwise
+   of the last file, that they wrote. The bytes are valid until the next call.  CDL_IO when nothing was
+   written. */
 CDL_API cdl_status cdl_picture(cdl *s, const cdl_run *run, const char *statements, const void **bytes,
                                size_t *n);
 
@@ -317,25 +316,25 @@ CDL_API cdl_status cdl_parameters(cdl *s, const char *model, const cdl_numbers *
 CDL_API cdl_status cdl_initial(cdl *s, const char *model, const cdl_numbers *given, size_t ngiven,
                                const cdl_quantity **out, size_t *n);
 
-/* ---- a model that is stepped from outside ---- */
+/* ---- stepping a model ---- */
 
-/* A motion that a program takes step by step: for control loops, co-simulation, learning.  It belongs to the
-   session that made it, and is freed before it; but it can be used while the session, or other instances, are
-   used by other threads.  Each instance is used by one thread at a time.  An allocator given to cdl_new is
-   then called by several threads at once. */
+/* A motion that a program advances step by step: for control loops, co-simulation, learning. It belongs to
+   the session that created it, and is freed before it; but it can be used while the session, or other
+   instances, are used by other threads.  Each instance is used by one thread at a time.  An allocator given
+   to cdl_new is then called by several threads at once. */
 typedef struct cdl_instance cdl_instance;
 
-/* A model (by name) at t = 0, with these parameters.  with: a backend with its options, "sweeping(h = 1e-3)";
-   NULL: sweeping() with h = 1e-3.  Backends that step equally can be taken in pieces: sweeping, auglag.
-   input: names of parameters whose values are functions of time, given from outside (cdl_instance_input). */
+/* A model (by name) at t = 0, with these parameters.  with: a backend with its options, "sweeping(h =
+   1e-3)"; NULL: sweeping() with h = 1e-3.  Backends with equal steps support this: sweeping, auglag. input:
+   names of parameters whose values are functions of time, set by the program (cdl_instance_input). */
 CDL_API cdl_status cdl_instance_new(cdl *s, const char *model, const cdl_numbers *given, size_t ngiven,
                                     const char *const *input, size_t ninput, const char *with,
                                     cdl_instance **out);
 CDL_API void cdl_instance_free(cdl_instance *i);
-/* Goes on to that time.  Steps end at multiples of h and at the times of these calls; a time that differs
-   from a multiple of h by rounding is that multiple, so that the numbers are those of a run, to the last bit.
-   CDL_OK; CDL_EXPECT: `stop when` ended the motion before (cdl_instance_time); CDL_SOLVER: it failed there;
-   CDL_USAGE: the time lies in the past. */
+/* Advances to that time. Steps end at multiples of h and at the times of these calls; a time that differs
+   from a multiple of h by rounding is that multiple, so that the numbers are those of a run, to the last
+   bit.  CDL_OK; CDL_EXPECT: `stop when` ended the motion before (cdl_instance_time); CDL_SOLVER: it failed
+   there; CDL_USAGE: the time lies in the past. */
 CDL_API cdl_status cdl_instance_step(cdl_instance *i, double to);
 CDL_API double cdl_instance_time(const cdl_instance *i);
 /* Why the last call did not return CDL_OK; lasts until the next call. */
@@ -349,19 +348,19 @@ CDL_API const char *cdl_instance_message(const cdl_instance *i);
 CDL_API int cdl_instance_find(cdl_instance *i, const char *name, size_t *n);
 /* The shape of a quantity: its rank, 0 for a number, -1 when there is no such quantity. */
 CDL_API int cdl_instance_shape(const cdl_instance *i, int which, size_t shape[CDL_AXES]);
-/* The names there are: the k-th, NULL after the last. */
+/* The k-th name, NULL after the last. */
 CDL_API const char *cdl_instance_name(const cdl_instance *i, size_t k);
 CDL_API cdl_status cdl_instance_get(cdl_instance *i, int which, double *out);
-/* Dofs and rates: the motion goes on from there, contact memory and past being kept; rates that constraints
-   do not admit are thrown into them by a shock, as at the start of a run.  Matrices of
-   rotations have to be such to 1e-6, and keep their angular velocity.  Parameters: new values from now on.
-   Anything else is CDL_USAGE. */
+/* Dofs and rates: the motion continues from there, keeping contact memory and past; rates that violate
+   constraints are corrected by an impact, as at the start of a run. Matrices of rotations must be rotations
+   to 1e-6, and keep their angular velocity.  Parameters: new values from now on.  Anything else is
+   CDL_USAGE. */
 CDL_API cdl_status cdl_instance_set(cdl_instance *i, int which, const double *x);
-/* An input from now on: c[0] + c[1] s + c[2] s^2 + c[3] s^3, s being the time since now; of each number n
-   coefficients (1 to 4), one number behind the other.  n = 1: it is held. */
+/* An input from now on: c[0] + c[1] s + c[2] s^2 + c[3] s^3, s being the time since now; n coefficients (1
+   to 4) per number, one number after the other. n = 1: a constant. */
 CDL_API cdl_status cdl_instance_input(cdl_instance *i, int which, const double *c, size_t n);
-/* An input as a function of time: in each call of cdl_instance_step it is the cubic through its values at
-   both ends and the thirds of the time that is stepped over.  f == NULL: it is held. */
+/* An input as a function of time: each call of cdl_instance_step uses the cubic through its values at both
+   ends and at one and two thirds of the interval. f == NULL: a constant. */
 CDL_API cdl_status cdl_instance_function(cdl_instance *i, int which,
                                          void (*f)(void *ud, double t, double *value), void *ud);
 /* Impacts of the last step: time, member of the constraint (from 0), rates of the gap, impulse. */
@@ -395,7 +394,7 @@ typedef struct cdl_span {
 } cdl_span;
 
 typedef enum cdl_severity { CDL_SEVERITY_ERROR, CDL_SEVERITY_WARNING, CDL_SEVERITY_NOTE } cdl_severity;
-/* A second place of a diagnostic, with what there is to say about it. */
+/* A related place of a diagnostic, with a note. */
 typedef struct cdl_remark {
     cdl_span at;
     const char *message;
@@ -409,20 +408,19 @@ typedef struct cdl_diagnostic {
     size_t nhint;
     const cdl_remark *second;
     size_t nsecond;
-    const char *replacement; /* what would mend it in place of `replace`; NULL: nothing known */
+    const char *replacement; /* a correction for `replace`; NULL: none known */
     cdl_span replace;
 } cdl_diagnostic;
 /* What the last call that read or executed a text has reported to err, by place; returns how many.  They
    belong to the session until the next call. */
 CDL_API size_t cdl_diagnostics(cdl *s, const cdl_diagnostic **out);
-/* As cdl_check_file, with this text in place of what the file holds: for texts that are being edited. */
+/* As cdl_check_file, with this text as the content of the file: for texts that are being edited. */
 CDL_API cdl_status cdl_check_as(cdl *s, const char *path, const char *text, size_t len);
 
 /* ---- what editors ask about the text that was checked last ----
 
-   All of it is found from the text alone: nothing is run, and a text with errors is answered for as far as it
-   could be read.  A place is given as a byte of that text.  What is returned belongs to the session until the
-   next call. */
+   All information comes from the text alone: nothing is run, and for a text with errors it covers the valid
+   parts. A place is given as a byte of that text. Returned data belong to the session until the next call. */
 
 /* What a name stands for: X(NAME, "in words"). */
 #define CDL_SYMBOL_LIST(X)          \
@@ -461,15 +459,15 @@ typedef enum cdl_symbol_kind {
 } cdl_symbol_kind;
 CDL_API const char *cdl_symbol_text(cdl_symbol_kind k);
 
-/* A declared thing: the whole declaration and its name there; parent: the number of what it stands in, or -1.
- */
+/* A declared symbol: the whole declaration and its name there; parent: the number of the enclosing symbol,
+   or -1. */
 typedef struct cdl_symbol {
     cdl_symbol_kind kind;
     const char *name, *detail;
     cdl_span at, name_at;
     int parent;
 } cdl_symbol;
-/* All that the text declares, outer things before what stands in them. */
+/* All declarations of the text, outer ones before inner ones. */
 CDL_API size_t cdl_symbols(cdl *s, const cdl_symbol **out);
 
 /* A name in the text.  declares: it is the one that declares; library: declared in another text. */
@@ -484,16 +482,16 @@ CDL_API size_t cdl_uses(cdl *s, const cdl_use **out);
 CDL_API cdl_status cdl_declaration(cdl *s, size_t byte, cdl_span *at);
 /* All places of the text that name the same thing as the one at that byte, in order. */
 CDL_API size_t cdl_references(cdl *s, size_t byte, const cdl_use **out);
-/* What there is to say about the word at that byte, as Markdown: its declaration, documentation, unit, and
+/* A description of the word at that byte, as Markdown: its declaration, documentation, unit, and
    for dofs, constraints and models the derived equations.  CDL_USAGE when there is nothing. */
 CDL_API cdl_status cdl_describe(cdl *s, size_t byte, cdl_span *at, const char **markdown);
 
-/* A name that may stand at a place. */
+/* A name that may be written at a place. */
 typedef struct cdl_choice {
     cdl_symbol_kind kind;
     const char *name, *detail, *doc; /* detail, doc: NULL when there is none */
 } cdl_choice;
-/* What may be written at that byte; a word that was begun there is the one from *from on. */
+/* What may be written at that byte; *from is where the word begun there starts. */
 CDL_API size_t cdl_choices(cdl *s, size_t byte, size_t *from, const cdl_choice **out);
 
 /* A call that is being written: its text, the bytes of label that are its arguments, and which one it is. */
@@ -507,13 +505,13 @@ typedef struct cdl_signature {
 } cdl_signature;
 CDL_API cdl_status cdl_signature_at(cdl *s, size_t byte, cdl_signature *out);
 
-/* A unit that was found out and is not written there. */
+/* An inferred unit that is not written in the text. */
 typedef struct cdl_inlay {
     cdl_position at;
     const char *text;
 } cdl_inlay;
 CDL_API size_t cdl_inlays(cdl *s, const cdl_inlay **out);
-/* Whether a text can be the name of something. */
+/* Whether a text is a valid name. */
 CDL_API int cdl_is_name(cdl *s, const char *text, size_t len);
 
 /* "0.1.0", and what this build is: {"version":…,"commit":…,"compiler":…,"blas":…,"features":{…}}.  Static

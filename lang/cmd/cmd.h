@@ -1,4 +1,4 @@
-/* cmd: what the files of the command share.  It sees the library through cdl.h alone. */
+/* cmd: declarations shared by the files of the command. It uses the library only through cdl.h. */
 #ifndef CDL_CMD_H
 #define CDL_CMD_H
 #include <stdio.h>
@@ -23,11 +23,11 @@ typedef struct options {
 cdl *session_open(const options *o, cdl_status *status);
 void session_callbacks(cdl *s); /* standard output and standard error again */
 void session_silent(cdl *s);    /* neither, interrupts still */
-/* fprintf for people: what would steer the terminal is made visible */
+/* fprintf for text shown to people: characters that control a terminal are made visible */
 void tell(FILE *to, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* The name that is closest to `got`, or NULL; names end with NULL. */
 const char *closest(const char *got, const char *const *names);
-void interrupts_interactive(void); /* from now on no number of them ends the program */
+void interrupts_interactive(void); /* from now on interrupts never end the program */
 void interrupts_clear(void);
 int interrupts_seen(void);         /* since they were cleared */
 int interrupts_callback(void *ud); /* the same, for the library */

@@ -1,6 +1,6 @@
-/* lsp: the language server.  Messages of the protocol come on standard input and go to standard output, each
-   behind its Content-Length.  Whatever arrives, the server answers or passes it over; it ends with `exit` or
-   with the end of its input. */
+/* lsp: the language server.  Messages of the protocol come on standard input and go to standard output,
+   each behind its Content-Length.  The server answers or ignores every message; it ends with `exit` or at
+   the end of its input. */
 #include "lsp.h"
 #include <ctype.h>
 #include <errno.h>
@@ -64,7 +64,7 @@ static void input_read(input *in)
 
 static const char field[] = "content-length:";
 
-/* where the next header begins; what stands before it is dropped */
+/* where the next header begins; the bytes before it are dropped */
 static bool header_find(input *in)
 {
     size_t len = sizeof field - 1;
@@ -324,7 +324,7 @@ static void message(server *v, const char *body, size_t len)
     if (!m)
         send_error(v, RPC_PARSE, "the message is not JSON");
     else if (!method) {
-        /* an answer to a request, of which the server makes none, is passed over */
+        /* answers are ignored, because the server sends no requests */
         if (!json_object_get(m, "result") && !json_object_get(m, "error"))
             send_error(v, RPC_REQUEST, "the message has no method");
     } else if (id && !v->asked)
@@ -337,7 +337,7 @@ static void message(server *v, const char *body, size_t len)
     json_decref(m);
 }
 
-/* diagnostics are made when nothing else is to be read: of ten letters typed the last counts */
+/* diagnostics are computed when there is no more input: after ten letters only the last counts */
 int lsp_main(const options *o)
 {
     server v = { .o = o, .code = 1 };

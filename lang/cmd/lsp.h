@@ -1,5 +1,5 @@
-/* lsp: what the files of the language server share.  lsp.c reads and writes messages, lsp_text.c keeps the
-   documents, lsp_answer.c answers requests, lsp_files.c looks into other texts. */
+/* lsp: declarations shared by the files of the language server.  lsp.c reads and writes messages,
+   lsp_text.c keeps the documents, lsp_answer.c answers requests, lsp_files.c looks into other texts. */
 #ifndef CDL_LSP_H
 #define CDL_LSP_H
 #include <jansson.h>
@@ -39,7 +39,7 @@ typedef struct server {
     int code;
     /* what the client can show */
     bool markdown, hierarchical, label_offsets;
-    bool may_yield, yielded; /* a check may be given up when a message arrives; it was */
+    bool may_yield, yielded; /* a check may be abandoned when a message arrives; it was */
     double began;
     json_t *asked; /* id of the request at hand */
 } server;

@@ -1,5 +1,5 @@
-/* lsp_answer: what the server answers: each request is a row of a table.  All knowledge of the language comes
-   from the library; here it is put into the words of the protocol. */
+/* lsp_answer: the answers of the server: each request is a row of a table. All information about the
+   language comes from the library; this file converts it to the terms of the protocol. */
 #include <stdlib.h>
 #include <string.h>
 #include "lsp.h"
@@ -224,7 +224,7 @@ json_t *diagnostics_json(document *d, cdl *s)
     return list;
 }
 
-/* ---- what a request is about ---- */
+/* ---- parameters of a request ---- */
 
 typedef struct {
     server *v;

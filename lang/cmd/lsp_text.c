@@ -209,7 +209,7 @@ void document_free(document *d)
     free(d);
 }
 
-/* what the server cannot hold is reported once, where people see it */
+/* a text that the server cannot store is reported once, to the user */
 static void refuse(server *v, const char *why)
 {
     json_t *p = json_object();
@@ -318,7 +318,7 @@ static double now(void)
     return (double)t.tv_sec + (double)t.tv_nsec / 1000000000;
 }
 
-/* A check that nobody waits for is given up when a message arrives while it is long. */
+/* A long check that no request waits for is abandoned when a message arrives. */
 static int check_interrupted(void *ud)
 {
     server *v = ud;
@@ -346,7 +346,7 @@ cdl *text_session(server *v, const document *d, const char *text, size_t len)
     return NULL;
 }
 
-/* of many documents, those that were used last stay checked */
+/* of many documents, the most recently used ones keep their sessions */
 static void sessions_trim(server *v, const document *keep)
 {
     size_t n = 0;

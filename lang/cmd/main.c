@@ -1,5 +1,5 @@
-/* main: the command line.  Options are read into one structure, a row of the table of commands does the rest.
- */
+/* main: the command line. Options are read into one structure; a row of the table of commands executes the
+   command. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <signal.h>
@@ -16,8 +16,8 @@
 static volatile sig_atomic_t interrupted;
 static volatile sig_atomic_t interactive, terminated;
 
-/* the first one ends work in order, the second at once; a third ends a program that does not answer, but
-   never an interactive session */
+/* the first interrupt stops work in order, the second immediately; a third ends a program that does not
+   respond, but never an interactive session */
 static void on_interrupt(int sig)
 {
     if (sig == SIGTERM)
@@ -64,7 +64,7 @@ static void out_failed(void)
         out_error = errno ? errno : EIO;
 }
 
-/* the one place where text for people is written: nothing in it steers the terminal */
+/* the only place that writes text for people: nothing in it can control the terminal */
 static void put_visible(FILE *to, const char *text, size_t len)
 {
     size_t need = cdl_visible(text, len, NULL, 0);
@@ -97,7 +97,7 @@ static void say_out(void *ud, const char *text, size_t len)
     put_visible(stdout, text, len);
 }
 
-/* what the library itself says to terminals: a line begins anew, is cleared, or has colours */
+/* control sequences of the library itself: start of line, clear line, colours */
 static size_t steering(const char *p, size_t n)
 {
     size_t k = 2;
@@ -110,7 +110,7 @@ static size_t steering(const char *p, size_t n)
     return k < n && (p[k] == 'm' || p[k] == 'K') ? k + 1 : 0;
 }
 
-/* what was said before comes out before, when both go to the same place */
+/* keeps the order of the two streams if both go to the same place */
 static void say_err(void *ud, const char *text, size_t len)
 {
     (void)ud;
@@ -493,7 +493,7 @@ static char *page_name(const char *path)
     return asprintf(&name, "%.*s.html", (int)stem, begin) < 0 ? NULL : name;
 }
 
-/* where there is a screen; it goes on by itself */
+/* if there is a display; the viewer runs independently */
 static void browser_open(const options *o, const char *page)
 {
     const char *dir = "";

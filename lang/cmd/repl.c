@@ -18,7 +18,7 @@ typedef struct {
     const options *o;
     int terminal, done;
     cdl_status worst;
-    /* lines that are no whole input yet */
+    /* lines of an incomplete input */
     char *text;
     size_t len, cap;
     /* inputs that were executed: what :save writes */
@@ -29,11 +29,11 @@ typedef struct {
 
 enum { HISTORY_LINES = 20000 }; /* of the file, when a session begins */
 
-static cdl *completing; /* readline calls back without saying for whom */
+static cdl *completing; /* readline's callbacks have no argument for the session */
 
 /* ---- lines ---- */
 
-/* of the line that is being edited: readline calls back without saying for whom */
+/* of the line that is being edited: readline's callbacks have no argument for the session */
 static char *edited;
 static int edited_ends;
 
@@ -44,7 +44,7 @@ static void on_line(char *line)
     rl_callback_handler_remove();
 }
 
-/* an interrupt drops the line, and with it the lines before that are no whole input yet */
+/* an interrupt drops the line, and the previous lines of an incomplete input */
 static char *line_dropped(repl_state *r)
 {
     rl_callback_sigcleanup();
@@ -179,7 +179,7 @@ static const char *history_path(char *buf, size_t n)
     return buf;
 }
 
-/* each entry goes to the file when it is made, so that nothing ends with the session */
+/* each entry is written to the file immediately, so that nothing is lost with the session */
 static void remember(const char *entry)
 {
     char path[4096];
@@ -662,9 +662,7 @@ static void bare_command(const char *text)
             tell(stderr, "cdl: commands begin with a colon: :%s\n", word);
 }
 
-/* text that the language calls whole is executed; an empty line outside of brackets ends what never becomes
- * so
- */
+/* complete text is executed; an empty line outside brackets ends input that never becomes complete */
 static void line_take(repl_state *r, char *line)
 {
     if (!r->len && line[strspn(line, " \t")] == ':') {
@@ -723,7 +721,7 @@ static void lines_take(repl_state *r, char *all)
 
 static void loop(repl_state *r)
 {
-    /* readline has to know what takes no room */
+    /* readline must know which characters have no width */
     static const char *const prompts[2][2] = { { "cdl> ", "...> " },
                                                { "\001\033[1;34m\002cdl> \001\033[0m\002",
                                                  "\001\033[34m\002...> \001\033[0m\002" } };
@@ -754,7 +752,7 @@ int repl(const options *o)
         rl_catch_signals = 0; /* interrupts are ours */
         interrupts_interactive();
         history_comment_char = '#';
-        history_write_timestamps = 1; /* entries of several lines stay whole */
+        history_write_timestamps = 1; /* entries of several lines are kept together */
         history_truncate_file(history_path(path, sizeof path), HISTORY_LINES);
         read_history(path);
         tell(stdout, "cdl %s; :help for help\n", cdl_version());

@@ -1,4 +1,5 @@
-/* repro: runs a manifest again and compares; diff: compares two folders of results; both number by number. */
+/* repro: repeats the runs of a manifest and compares; diff: compares two folders of results; both number by
+   number. */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <errno.h>
@@ -522,7 +523,7 @@ static int sources_write(const json_t *m, const char *scratch)
 
 static cdl_status manifest_run(const json_t *m, const options *o, const char *scratch, heard *h)
 {
-    /* options of the command that a run again has, too */
+    /* options of the command that apply to the repeated run, too */
     static const char *const passed_on[] = { "allow-outside", "time", "memory", "disk" };
     char path[8192];
     const json_t *list = json_object_get(m, "sources"), *p = json_object_get(m, "parameters");

@@ -1,5 +1,5 @@
-/* verify: saved results against their model.  Files are read here, by a reader of its own; cdl_verify
-   computes again what the columns say. */
+/* verify: saved results against their model.  Files are read here, by an independent reader; cdl_verify
+   recomputes the columns. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -446,7 +446,7 @@ static verdict verify_runs(const options *o, const columns *c, const json_t *m)
     return best;
 }
 
-/* bytes that are not those which were written */
+/* bytes that differ from those which were written */
 static int bytes_changed(const json_t *m, const char *name, const char *path)
 {
     const json_t *list = json_object_get(m, "files");

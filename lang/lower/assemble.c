@@ -1,10 +1,10 @@
-/* assemble: model -> program.
-   plan (the kernels that are to be) -> hoist (what only parameters decide) -> emit. */
+/* assemble: model -> program. plan (the kernels needed) -> hoist (terms that depend only on parameters) ->
+   emit. */
 #include <string.h>
 #include "assemble.h"
 #include "emit.h"
 
-typedef struct { /* a kernel that is to be */
+typedef struct { /* a planned kernel */
     ir_ref *out;
     size_t n;
     slot_map *row, *col;
@@ -22,7 +22,7 @@ typedef struct work {
     arena *to; /* the program's */
     program *p;
     vec(pending) plan;
-    bool *fixed; /* of each node: parameters and constants alone decide it */
+    bool *fixed; /* of each node: it depends only on parameters and constants */
     vec(ir_ref) hoisted;
 } work;
 
@@ -365,7 +365,7 @@ static bool hoists(const work *w, ir_ref r)
     return w->fixed[r] && ir_at(w->g, r)->op < OP_COUNT;
 }
 
-/* The nodes below the outputs that run in a step, not looking into what is hoisted. */
+/* The nodes below the outputs that are computed in a step, without the hoisted ones. */
 static bool *hoist_need(work *w, size_t n)
 {
     bool *need = arena_array(w->a, bool, n + 1);
@@ -406,7 +406,7 @@ static ir_ref hoist_node(work *w, ir_ref r, const ir_ref *now)
     return ir_op(w->g, (op_code)x.op, now[x.a], now[x.b], now[x.c]);
 }
 
-/* Terms that only parameters decide become parameters themselves, so that no step computes them again. */
+/* Terms that depend only on parameters become derived parameters, so that no step computes them again. */
 static void hoist(work *w)
 {
     size_t n = ir_count(w->g);

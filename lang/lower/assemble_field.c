@@ -117,7 +117,7 @@ static kernel number_kernel(const work *w, ir_ref *out, size_t n, span at)
     return emit_kernel(w->to, w->a, w->g, out, n, &one, IR_NONE, at);
 }
 
-/* is anything chosen by where a point is? */
+/* does anything depend on a comparison of coordinates? */
 static bool has_cases(const work *w, ir_ref f)
 {
     bool found = false;
@@ -282,7 +282,7 @@ static bool load_take(const work *w, ir_ref node, ir_ref *f, span at, field_load
         diag_hint(w->m->d, d, "a is a number or a parameter");
         return false;
     }
-    /* no field reads time: it stands for the load */
+    /* fields do not read time: it represents the load */
     ir_ref mark = ir_in(w->g, (ir_input){ .kind = IN_TIME });
     ir_ref none = replace(w, *f, node, ir_const(w->g, 0)), marked = replace(w, *f, node, mark);
     ir_ref weight = ir_op2(w->g, OP_DIV, ir_derive(w->g, marked, mark), ir_op1(w->g, OP_ABS, slope));
@@ -345,7 +345,7 @@ static void flux_warn(const work *w, span at)
 /* F = per*D + rest, D the derivative of the flux; in the plane the flux is a*u_c */
 static bool flux_take(work *w, int field, const mflux *x, ir_ref *rest, field_flux *out)
 {
-    ir_ref mark = ir_in(w->g, (ir_input){ .kind = IN_TIME }); /* no field reads time: it stands for D */
+    ir_ref mark = ir_in(w->g, (ir_input){ .kind = IN_TIME }); /* fields do not read time: it represents D */
     ir_ref per = ir_derive(w->g, replace(w, *rest, x->derivative, mark), mark);
     if (has_field(w, per) || ir_depends(w->g, per, is_foreign, NULL))
         return false;
@@ -416,7 +416,7 @@ static int order_in(const work *w, ir_ref f, int field)
     return order;
 }
 
-/* An equation for each field, in which it stands with its highest derivative: of[field] = equation. */
+/* An equation for each field, which contains its highest derivative: of[field] = equation. */
 static bool equations_assign(const work *w, int field, const int *order, bool *used, int *of)
 {
     int n = w->f->nfield;

@@ -243,14 +243,14 @@ static ir_ref seed_time(ir *g, ir_ref input, void *ud)
     return ir_input_of(g, input)->kind == IN_TIME ? ir_const(g, 1) : IR_NONE;
 }
 
-/* ---- selections that hang together ---- */
+/* ---- coupled selections ---- */
 static bool is_selection(const wset *s)
 {
     return s->of->kind == SET_SGN || s->of->kind == SET_INTERVAL;
 }
 
-/* Sgn of several unknowns or of a rate, an interval, Sgn in a row whose unknown it does not hold: then all
- * are solved for together. */
+/* Sgn of several unknowns or of a rate, an interval, Sgn in a row without its unknown: then all are solved
+ * for together. */
 static bool rows_joint(work *w)
 {
     for (int32_t d = 0; d < w->m->nq; d++)
@@ -327,7 +327,7 @@ static void joint_emit(work *w)
     w->ip->joint = to;
 }
 
-/* Sgn(a): it turns where a = 0, which is one place of the row's unknown when a is affine in it. */
+/* Sgn(a): it switches where a = 0, which is one value of the row's unknown if a is affine in it. */
 static void row_sgn(work *w, const row *r, int32_t dof, const wset *s, inclusion_sgn *to,
                     inclusion_row *row_to)
 {

@@ -1,6 +1,6 @@
 /* collect: expand (sums and products to monomials over what is neither) -> join (like terms, sin^2 + cos^2)
    -> build (common factors outside, fixed factors first).
-   Small formulas only: past a bound of terms or factors the formula stays as it is. */
+   Small formulas only: beyond a bound of terms or factors the formula is not changed. */
 #include <string.h>
 #include "collect.h"
 

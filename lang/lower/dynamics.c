@@ -1,7 +1,6 @@
-/* dynamics: model -> the formulas of its motion.
-   know (what each node depends on) -> differentiate (sums term by term) -> Newton's or Lagrange's equations,
-   contacts. Operands of a node have smaller numbers than the node, so what is known of all nodes is found in
-   one loop. */
+/* dynamics: model -> the formulas of its motion.  know (what each node depends on) -> differentiate (sums
+   term by term) -> Newton's or Lagrange's equations, contacts. Operands of a node have smaller numbers than
+   the node, so one loop finds the facts about all nodes. */
 #include <stdlib.h>
 #include <string.h>
 #include "collect.h"
@@ -15,7 +14,7 @@ enum {
     /* a piecewise constant operation of a position, whose derivative does not show it */
     ON_STEP_Q = ON(IN_KINDS + 1),
     ON_STEP_V = ON(IN_KINDS + 2),
-    FIXED = ON(IN_PARAM) | ON(IN_INDEX) | ON_STRIDED /* the same all through a run */
+    FIXED = ON(IN_PARAM) | ON(IN_INDEX) | ON_STRIDED /* constant during a run */
 };
 
 typedef struct {
@@ -58,7 +57,7 @@ static const char *const derivative_rule[] = {
 #undef X
 };
 
-/* Does the value jump with operand k where its derivative shows nothing? */
+/* Does the value jump with operand k without its derivative showing it? */
 static bool op_steps(uint8_t op, int k)
 {
     if (op == OP_MOD)
@@ -169,7 +168,7 @@ static bool leads(work *w, const index_names *over, const ir_input *in, span bla
     return in->kind == IN_A || (in->kind == IN_V && order_at(w, over, &in->at, blame) == 1);
 }
 
-/* Does f hold second derivatives, or rates of first-order dofs? */
+/* Does f contain second derivatives, or rates of first-order dofs? */
 static bool holds_leading(work *w, const index_names *over, ir_ref f, span blame)
 {
     inputs_below(w, f, w->order == 2 ? ON(IN_A) : ON(IN_A) | ON(IN_V));
@@ -492,7 +491,7 @@ static bool is_fixed(void *ud, ir_ref r)
     return !(on(ud, r) & ~FIXED);
 }
 
-/* Terms of d/dt dT/dv and dT/dq cancel in part: what is left goes to the forces. */
+/* Terms of d/dt dT/dv and dT/dq partly cancel: the rest is added to the forces. */
 static void inertia_add(work *w)
 {
     collector *c = collector_new(w->a, w->g, is_fixed, w);
@@ -555,7 +554,7 @@ static void energies_add(work *w, const mfamilies *fs, void (*add)(work *, const
             add(w, &fs->at[k], fs->at[k].out[i]);
 }
 
-/* ---- what the potential of linear forces leaves ---- */
+/* ---- forces not covered by the potential of linear forces ---- */
 /* Such a force is c + J q + (terms that rates, time or the past decide); the potential has J q, and c where
    the force is fixed at q = 0, q' = 0. */
 static ir_ref force_driving(work *w, ir_ref f)
@@ -646,8 +645,8 @@ static void mark_members(const index_names *over, const address *at, uint8_t *ma
         mark[slot_at(at, index, over->n)] |= bit;
 }
 
-/* Every dof has an entry in its row and in its column, or the mass matrix is singular whatever the numbers
- * are. */
+/* Every dof must have an entry in its row and in its column; otherwise the mass matrix is singular for all
+ * numbers. */
 static void mass_check(work *w)
 {
     enum { ROW = 1, COL = 2 };
@@ -715,7 +714,7 @@ static bool gap_past(work *w, const mcontact *c)
     return w->m->d->errors == errors;
 }
 
-/* What bounds rates is linear in them: a row of factors, and a rest. */
+/* A bounded rate is linear in the rates: a row of factors, and a rest. */
 /* A reaction is a force: it needs an equation with a second derivative to act in. */
 static bool pushes_first_order(work *w, const mcontact *c, ir_ref in, span at)
 {
@@ -923,7 +922,7 @@ static int entry_compare(const void *x, const void *y)
     return rows ? rows : address_compare(&a->col, &b->col);
 }
 
-/* By rows and columns, so that the order does not depend on how the formulas came about. */
+/* By rows and columns, so that the order does not depend on how the formulas were built. */
 static void entries_sort(entries *e)
 {
     for (size_t i = 1; i < e->n; i++)

@@ -49,9 +49,9 @@ typedef struct dynamics {
 /* Errors found here: mass structurally singular, slip not linear in the rates, accelerations that enter
    nonlinearly, constraint without dofs. NULL when there were any. */
 dynamics *dynamics_of(arena *a, const model *m);
-/* Adds to dy->potential what the equations' forces derive from, where that is plain to see (potential.c);
+/* Adds to dy->potential the potential of the forces in equations, if it can be recognised (potential.c);
    false: nothing. */
 bool potential_of_forces(arena *a, const model *m, dynamics *dy);
-/* A force at q = 0, q' = 0 as that potential takes it in; IR_NONE: it does not. */
+/* A force at q = 0, q' = 0 as included in that potential; IR_NONE: it is not. */
 ir_ref potential_constant(ir *g, ir_ref force);
 #endif

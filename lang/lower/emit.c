@@ -6,13 +6,13 @@
 #include <string.h>
 #include "emit.h"
 
-/* Nodes that give no instruction of their own. */
+/* Nodes without their own instruction. */
 enum { NODE_CONST = TAPE_END + 1, NODE_INPUT, NODE_FUSED, NODE_COS };
 
 typedef struct node {
     uint32_t op;     /* tape_op or one of the above */
     uint32_t arg[3]; /* local numbers; SINCOS: arg[1] is the cosine; NODE_COS: arg[0] is SINCOS */
-    uint32_t uses;   /* not yet run; an output counts as one that never comes */
+    uint32_t uses;   /* uses not yet emitted; an output counts as one that never comes */
     uint32_t reg, weight;
     ir_ref ref;
     uint8_t nargs;
@@ -242,7 +242,7 @@ static void node_schedule(emitter *e, uint32_t i)
         schedule_visit(e, e->stack.at[--e->stack.n]);
 }
 
-/* What a member's own code takes from the head: one use more, so that its register stays. */
+/* Head values used by the code of a member: one more use, so that the register is kept. */
 static void head_mark(emitter *e)
 {
     for (size_t i = 0; i < e->at.n; i++) {

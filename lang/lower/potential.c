@@ -1,7 +1,7 @@
 /* potential: forces written as equations get a potential where they are linear in the positions with a
    symmetric stiffness: f_r = f0_r + sum_c J_rc q_c   gives   V = -sum_r q_r (f0_r + 1/2 sum_c J_rc q_c), so
-   that the energy of a run is what a user expects (gravity and springs count).  What depends on time or rates
-   stays work. */
+   that the energy of a run is what a user expects (it includes gravity and springs). Terms that depend on
+   time or rates remain work. */
 #include <math.h>
 #include "dynamics.h"
 #include "model/elab.h"
@@ -10,7 +10,7 @@
 enum { MAX_ENTRIES = 400000 }; /* beyond this the symmetry is not checked and no potential is made */
 enum { FIXED_KINDS = BIT(IN_PARAM) | BIT(IN_INDEX) };
 
-/* parameters stand for generic numbers: a stiffness that is symmetric for these is symmetric */
+/* parameters are replaced by generic numbers: a stiffness that is symmetric for these is symmetric */
 typedef struct {
     const int32_t *ix;
     int n;

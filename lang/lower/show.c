@@ -5,7 +5,7 @@
 #include "dynamics.h"
 
 /* ---- pieces of lines ---- */
-enum { LONGEST = 5000 }; /* parts of a formula that a person may still want to read */
+enum { LONGEST = 5000 }; /* limit for formulas that are still readable */
 
 /* parts of a formula as it would be written out, and no more than `most` */
 static int parts_of(const ir *g, ir_ref f, int most)
@@ -616,7 +616,7 @@ static void balances_force(arena *a, balances *all, const model *m, const role *
         }
 }
 
-/* what a constraint adds to them, and what it needs */
+/* the terms that a constraint adds to them, and its conditions */
 static void dump_reaction(text *out, const model *m, const mcontact *c, const contact_form *f)
 {
     dump_contact(out, m, c);

@@ -1,4 +1,4 @@
-/* wellposed: is there one motion?  Theorems, and where they end:
+/* wellposed: is there one motion? The theorems and their limits:
    - smooth forces alone: one motion where they are Lipschitz;
    - unilateral constraints without friction: one motion when the data are analytic (Ballard); smooth is not
    enough (Schatzman);
@@ -7,7 +7,7 @@
    - friction under a given normal force, or with Tresca's bound on a constraint that is held from both
    sides: monotone in the slip, one motion whatever the data; with Tresca's bound on one that opens: none;
    - delays: the past is given data, step by step.
-   What was found is kept in order of the text and printed at the end. */
+   Findings are sorted by their place in the text and printed at the end. */
 #include <math.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -96,7 +96,7 @@ static int64_t members(const mcontact *c)
     return index_members(&c->over.set);
 }
 
-/* steepest fall of the friction with the slip rate; 0: it does not fall */
+/* steepest decrease of the friction with the slip speed; 0: it does not decrease */
 static double falls(posed *w, const mcontact *c)
 {
     double worst = 0, last = posed_value(w, &c->over, c->mu, 0), at = 0;
@@ -242,7 +242,7 @@ static void given_normal(posed *w, const mcontact *c)
                   c->name);
 }
 
-/* Tresca's bound is given, but it acts while the constraint is closed: what opens switches it */
+/* Tresca's bound is given, but it acts only while the constraint is closed: opening switches it off */
 static void tresca_judge(posed *w, int64_t walls)
 {
     for (size_t i = 0; i < w->m->contacts.n; i++) {
@@ -353,7 +353,7 @@ static void data_judge(posed *w)
         found_add(w, FOUND_KNOWN, w->m->decl->at, "no constraint: one motion where the forces are Lipschitz");
 }
 
-/* ---- delays, events, and what is not a motion ---- */
+/* ---- delays, events, and models without motion ---- */
 static bool delays_judge(posed *w)
 {
     const model *m = w->m;

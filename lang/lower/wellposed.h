@@ -1,4 +1,5 @@
-/* wellposed: what theory says of the motions of a model: is there one, and where is that not known. */
+/* wellposed: what theory says about the motion of a model: whether it is unique, and where this is not
+   known. */
 #ifndef CDL_WELLPOSED_H
 #define CDL_WELLPOSED_H
 #include "model/model.h"

@@ -1,4 +1,4 @@
-/* wellposed_data: is a model analytic?  Its formulas are made of analytic operations, but for those that
+/* wellposed_data: is a model analytic?  its formulas are made of analytic operations, except those that
    choose a piece (abs, min, comparisons …) and those that have a singularity (roots, quotients …).  Where
    both meet, a piece has no power series at the place where it begins: found by going to the switch from a
    few points, by Newton's method, and looking at what vanishes. */
@@ -275,7 +275,7 @@ static bool meets(formula *x, const spot *choice, const spot *bad)
     int reached = 0, zero = 0;
     if (!index_first(&x->over->set, p.ix))
         return false;
-    /* the whole formula is looked at, so all that it reads moves */
+    /* the whole formula is checked, so all its inputs vary */
     ir_ref *more = arena_array(w->a, ir_ref, x->nroot + 2);
     memcpy(more, x->root, x->nroot * sizeof *more);
     memcpy(more + x->nroot, roots, sizeof roots);
@@ -326,7 +326,7 @@ static void formula_data(posed *w, const index_names *over, span at, const ir_re
     formula x = { .w = w, .over = over, .at = at, .root = roots, .nroot = n };
     refs all = nodes_below(&x, NULL);
     for (size_t i = 0; i < all.n; i++) {
-        ir_node one = *ir_at(w->m->g, all.at[i]); /* looking makes nodes, which may move the others */
+        ir_node one = *ir_at(w->m->g, all.at[i]); /* the check creates nodes, which may move the others */
         if (one.op < OP_COUNT)
             node_look(&x, &one);
     }

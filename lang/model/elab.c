@@ -169,7 +169,7 @@ static bool nest_symbolic(elab *e, mclass *c, const nest *n, index_names *over, 
     return true;
 }
 
-/* ---- conditions on indices: they prune the set ---- */
+/* ---- conditions on indices: they reduce the set ---- */
 
 static bool other_than(const ir_input *in, void *ud)
 {
@@ -342,8 +342,9 @@ static void write_out(elab *e, mclass *c, const nest *n, const ast *node, family
     e->ev.assumed = assumed;
 }
 
-/* The body with symbolic indices; in two halves where a condition on an index has to prune, in members where
-   it cannot be kept symbolic.  Constraints are not halved: a name stands for one family of theirs. */
+/* Calls the body with symbolic indices; in two halves if a condition on an index excludes members, in
+   single members if it cannot be kept symbolic. Constraints are not divided: a name denotes one family of
+   them. */
 static void over_set(elab *e, mclass *c, const nest *n, const ast *node, family_body *body,
                      const index_names *over, scope *in, int depth)
 {
@@ -390,7 +391,7 @@ void over_nest(elab *e, mclass *c, const nest *n, const ast *node, family_body *
     e->ev.assumed = NULL;
     e->loops = n;
     bool symbolic = nest_symbolic(e, c, n, &over, &in);
-    /* only constraints carry a condition further: everything else counts on its set */
+    /* only constraints keep a condition: everything else relies on its set */
     if (symbolic && over.where && body != constraint_body) {
         symbolic = narrow_set(e, &over, over.where);
         over.where = IR_NONE;
@@ -988,7 +989,7 @@ static bool known_outside(elab *e, const mclass *c, const ast *name)
     return false;
 }
 
-/* F = 3, meant as a name and its value: said here, and its uses are not blamed */
+/* F = 3, intended as a name and its value: reported here, and its uses are not reported */
 static void value_undeclared(elab *e, const mclass *c, const ast *s)
 {
     const ast *l = s->kind == AST_SET ? s->kid[0] : NULL;

@@ -1,15 +1,15 @@
-/* elab: what the files that build a model share.  model.c: classes, names, layout.  elab_init.c: values at
-   the start. elab.c: families and statements.  elab_contact.c: constraints.  elab_field.c: fields, rods.
-   match.c: which equation determines which dof. */
+/* elab: declarations shared by the files that build a model.  model.c: classes, names, layout.
+   elab_init.c: values at the start. elab.c: families and statements.  elab_contact.c: constraints.
+   elab_field.c: fields, rods.  match.c: which equation determines which dof. */
 #ifndef CDL_ELAB_H
 #define CDL_ELAB_H
 #include "model.h"
 
-/* The gap between shapes in the constraint at hand. */
+/* The gap between shapes in the current constraint. */
 typedef struct touching {
     mclass *of; /* of the constraint; NULL: there is none */
     const ast *node;
-    bool used; /* it holds a gap between shapes: */
+    bool used; /* it contains a gap between shapes: */
     int slots, dim;
     ir_ref slip[MAX_SLIP], *point, *normal;
     mpair pair;
@@ -25,7 +25,7 @@ typedef struct elab {
     /* the first energy with a dimension: the others have the same */
     const ast *energy;
     dim energy_unit;
-    /* a statement could not be read: what is missing in the whole may stand in it */
+    /* a statement has a syntax error: it may contain what seems to be missing */
     bool partial;
     bool moving;  /* from the statements on: inputs are functions of time, before that their first values */
     int of_param; /* the value of a parameter is being evaluated, */
@@ -45,7 +45,7 @@ class_scope *class_scope_new(elab *e, mclass *c, address inst, bool own);
 address class_own_instance(const mclass *c);
 address instance_at(const mclass *c, scope *in); /* the instance of c that a scope inside it is about */
 
-/* What is kept for each class while it is elaborated. */
+/* Data of each class while it is elaborated. */
 typedef struct class_work {
     class_scope *own; /* the scope of its own statements */
     vec(const ast *) statements;
@@ -78,7 +78,7 @@ mfamily *family_add(elab *e, mfamilies *to, mclass *c, const index_names *over, 
 bool value_address(elab *e, const value *v, in_kind kind, address *at);
 bool depends_on(const ir *g, ir_ref r, unsigned kinds); /* kinds: bits BIT(in_kind) */
 #define BIT(k) (1u << (k))
-/* what is not known before the run */
+/* reports a value that is not known before the run */
 enum {
     MOVING = BIT(IN_TIME) | BIT(IN_Q) | BIT(IN_V) | BIT(IN_A) | BIT(IN_PRE) | BIT(IN_PAST_Q) |
              BIT(IN_PAST_V) | BIT(IN_SET) | BIT(IN_COORD) | BIT(IN_FIELD) | BIT(IN_INTEGRAL) | BIT(IN_ROD) |
@@ -109,7 +109,8 @@ typedef struct model_file {
     span from;
 } model_file;
 bool model_file_read(elab *e, const ast *x, model_file *f);
-/* The file is a source of its own from here on, so that the place in it can be shown; false. */
+/* Reports an error in the file, which becomes a source so that the place in it can be shown; returns
+   false. */
 bool model_file_bad(const model_file *f, size_t begin, size_t end, const char *what);
 value model_file_points(const model_file *f, const double *x, size_t n); /* as a matrix of three columns */
 /* points of a table; path: they follow each other */

@@ -507,7 +507,7 @@ static void contact_consistent(elab *e, const mcontact *c, const ast *s)
     }
 }
 
-/* a member that was written out: its indices are numbers in the scope */
+/* a member compiled by itself: its indices are numbers in the scope */
 static void contact_member(elab *e, scope *in, mcontact *k)
 {
     for (int i = 0; i < k->own; i++) {
@@ -561,7 +561,7 @@ static void contact_components(elab *e, mclass *c, mcontact *k, const value *all
     }
 }
 
-/* A moment is friction of its own, with the normal force of the contact. */
+/* A moment is a separate friction law with the normal force of the contact. */
 static void moment_keep(elab *e, mclass *c, const mcontact *of, const moment *m, const char *law,
                         const char *rate)
 {
@@ -663,7 +663,7 @@ value contact_member_value(elab *e, scope *in, const ast *constraint, sym name, 
     return v_error();
 }
 
-/* a point is the last index where shapes may touch in several; what slides there is known */
+/* if shapes may touch in several points, the point is the last index; its slip is known */
 static void contact_shapes(elab *e, mcontact *k, const touching *t)
 {
     k->slots = t->slots;
@@ -703,7 +703,7 @@ void constraint_body(elab *e, mclass *c, scope *in, const index_names *over, con
     e->touch.of = NULL;
     bool vector = ok && k.relation != REL_CLOSED && !k.gap;
     if (vector && over->n)
-        e->ev.needs_members = true; /* its members are written out */
+        e->ev.needs_members = true; /* its members are compiled one by one */
     if (!e->ev.needs_members)
         contact_attributes(e, in, s->kid[3], &k, &m);
     if (!ok || e->ev.needs_members || e->m->d->errors != errors)

@@ -45,7 +45,7 @@ static void field_statement(elab *e, mclass *c, const ast *s)
                 diag *err = diag_error(e->m->d, DIAG_UNKNOWN_NAME, item->kid[k]->at,
                                        "'%s' is not a coordinate of the domain", item->kid[k]->name);
                 diag_hint(e->m->d, err, "declare it: domain %s in 0..1", item->kid[k]->name);
-                f->ncoord++; /* the derivatives have a meaning all the same */
+                f->ncoord++; /* the derivatives are defined nevertheless */
                 continue;
             }
             f->coord[f->ncoord++] = x->number;
@@ -313,7 +313,8 @@ static void rod_statement(elab *e, mclass *c, const ast *s)
         *vec_push(e->m->a, &e->m->rods.at[d->number].attr) = (mrodattr){ set->kid[0]->name, v, set->at };
     }
     bool elastic = (have[2] && have[1]) || (have[4] && have[5]);
-    if (!unknown && (!have[0] || !elastic)) { /* what seems to be missing may be what was misspelt */
+    if (!unknown &&
+        (!have[0] || !elastic)) { /* the attribute that seems to be missing may have been misspelt */
         diag *err = diag_error(e->m->d, DIAG_PARAM_MISSING, s->name_at,
                                have[0] ? "rod '%s' has no stiffness" : "rod '%s' has no length", s->name);
         diag_hint(e->m->d, err,

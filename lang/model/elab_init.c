@@ -193,7 +193,7 @@ static void init_family(elab *e, mclass *c, const index_names *over, const ast *
                         int primes, address at, int32_t count, const value *v)
 {
     mfamilies *to = primes ? &e->m->init_v : &e->m->init_q;
-    if (d->rotation && !primes) { /* the bases: what turns them further begins at 0 */
+    if (d->rotation && !primes) { /* the bases: the rotation relative to them starts at 0 */
         to = &e->m->init_base;
         at = rotation_base(at);
         count *= 3;
@@ -207,7 +207,7 @@ static void init_family(elab *e, mclass *c, const index_names *over, const ast *
     }
 }
 
-/* a rotation that is known now: a matrix that is none is found before the run */
+/* a rotation that is known now: an invalid matrix is found before the run */
 static bool init_turns(elab *e, const mdof *d, const value *v, const ast *expr)
 {
     double R[9];
@@ -552,8 +552,8 @@ static void init_wait(init_order *w, const mfamily *f)
             w->early[slot_at(&f->row[k], ix, f->over.set.n)] = 1;
 }
 
-/* Families that give the same dof a value keep their order, as the last one counts; one that reads others
-   comes after all that give those.  What is left reads itself in a circle. */
+/* Families that set the same dof keep their order, because the last one counts; a family that reads dofs
+   comes after all that set them. The remaining ones form a circle. */
 static void init_sort(elab *e, mfamilies *list, in_kind kind)
 {
     model *m = e->m;

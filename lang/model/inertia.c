@@ -1,7 +1,7 @@
-/* inertia: what kinetic energies and equations of moments give a rotation as its inertia, in the frame of the
-   body.  Masses somewhere in a body have sums x x^T m that are not negative in any direction; the inertia is
-   J = trace(X) I - X of these, so that X = trace(J)/2 I - J is not either: the triangle inequality of the
-   three principal moments. */
+/* inertia: the inertia of a rotation in the body frame, from kinetic energies and equations of moments.
+   Masses somewhere in a body have sums x x^T m that are not negative in any direction; the inertia is J =
+   trace(X) I - X of these, so that X = trace(J)/2 I - J is not either: the triangle inequality of the three
+   principal moments. */
 #include "elab.h"
 #include "base/tolerances.h"
 #include <math.h>
@@ -20,7 +20,7 @@ typedef struct inertias {
     int32_t ix[MAX_INDEX];
 } inertias;
 
-/* no rotation has turned, nothing moves; where other dofs are is not known */
+/* rotations are at their base, rates are 0; the other dofs are not known */
 static double at_rest(const ir_input *in, void *ud)
 {
     const inertias *w = ud;

@@ -1,4 +1,4 @@
-/* input_name: what formulas read, in the words of the language.  Addresses are turned back into names: class
+/* input_name: the inputs of formulas as names of the language.  Addresses are turned back into names: class
    and instance, part by part, then dof or parameter, then indices. */
 #include <string.h>
 #include "model.h"
@@ -350,7 +350,8 @@ static int32_t rotation_first(const naming *k, const address *at, int each)
     return d && d->rotation ? q - in % 3 : -1;
 }
 
-/* an entry of the base of a rotation: base(A)[1, 3]; a component of what turns it further: turn(A)[2] */
+/* an entry of the base of a rotation: base(A)[1, 3]; a component of the rotation relative to it:
+   turn(A)[2] */
 static void put_rotation(text *out, const naming *k, address at, const char *what, int each, int32_t first)
 {
     int32_t ix[MAX_INDEX] = { 0 };

@@ -1,4 +1,4 @@
-/* load: reading files, collecting definitions, bringing modules in. */
+/* load: reads files, collects definitions and imports modules. */
 #include "load.h"
 #include <errno.h>
 #include <string.h>
@@ -15,7 +15,7 @@ static bool read_failed(modules *l, const char *path, span at, const char *why)
     return false;
 }
 
-/* why a path was refused, and what to do: an error of the text where the text alone shows it */
+/* why a path was refused, and what to do: an error of the text if the text alone shows it */
 static bool read_outside(modules *l, const file_root *in, const char *name, const char *shown, span at)
 {
     diag *e = diag_error(l->d, path_stays(name) ? DIAG_IO : DIAG_OUTSIDE, at,
@@ -124,13 +124,13 @@ size_t library_folders(const modules *l, const char *dirs[2])
     return named ? 1 : 2;
 }
 
-/* a file of its own among those of a folder */
+/* a regular file in a folder */
 typedef struct {
     file_root root;
     const char *within, *shown;
 } origin;
 
-/* std.planar -> planar.cdl in the library that was named, else in the one beside the source, else in the
+/* std.planar -> planar.cdl in the given library, otherwise in the one beside the source, otherwise in the
    installed one */
 static origin library_origin(modules *l, const char *name)
 {
@@ -238,7 +238,7 @@ static void library_missing(modules *l, const ast *use, const char *name, const 
         diag_hint(l->d, e, "it would be the file %s", path);
 }
 
-/* the place is looked for before anything is read: a path that is refused reveals nothing of what is there */
+/* the path is checked before anything is read: a refused path reveals nothing about the file */
 static module *module_bring(modules *l, module *m, const ast *use, const origin *o)
 {
     file_place at;
@@ -321,7 +321,7 @@ static void collect(modules *l, module *m, const ast *e)
     switch (e->kind) {
     case AST_USE:
         use_read(l, m, e);
-        /* without it any name may be one of its own */
+        /* without it, any name may be one of its definitions */
         if (!module_find(m, use_name(l, e)))
             l->d->doubt_all = true;
         break;
@@ -342,7 +342,7 @@ static void collect(modules *l, module *m, const ast *e)
     }
 }
 
-/* statements that could be read are used, so that an error in one hides none in another */
+/* valid statements are used, so that an error in one does not hide errors in others */
 static void module_take(modules *l, module *m, uint32_t file)
 {
     size_t errors = l->d->errors;
@@ -375,7 +375,7 @@ static bool module_take_file(modules *l, module *m, span at)
     return true;
 }
 
-/* what the user named may be anything; what it uses lies below its folder */
+/* a file named by the user may be anywhere; files that it uses must be below its folder */
 void module_place(modules *l, module *m, const char *path)
 {
     const char *slash = strrchr(path, '/');

@@ -1,5 +1,5 @@
-/* load: files and what they bring into each other with `use`.  A module is a file that was read: its tree and
-   the names it defines. */
+/* load: files and their imports with `use`. A module is a file that was read: its tree and the names it
+   defines. */
 #ifndef CDL_LOAD_H
 #define CDL_LOAD_H
 #include "io/confine.h"
@@ -24,7 +24,7 @@ typedef struct data_file {
 } data_file;
 
 struct module {
-    scope base;         /* its definitions, then those of modules brought in without `as` */
+    scope base;         /* its definitions, then those of modules imported without `as` */
     const char *path;   /* as shown; "<stdin>" and the like for texts */
     file_root root;     /* all that it uses lies below */
     const char *within; /* its own path there; "" for texts */
@@ -56,12 +56,12 @@ typedef struct modules {
 size_t library_folders(const modules *l, const char *dirs[2]);
 /* An empty module for texts. */
 module *module_new(modules *l, const char *path);
-/* Parses a text into the module and collects its definitions, bringing in what it uses. */
+/* Parses a text into the module and collects its definitions, importing the modules that it uses. */
 void module_read(modules *l, module *m, const char *name, const char *text, size_t len);
 /* The bytes of a file that `at` names; shown: its path in messages.  False after a report. */
 bool load_bytes(modules *l, const file_root *in, const char *name, const char *shown, span at,
                 const char **text, size_t *len);
-/* The module is what the user named: files that it uses lie below its folder. */
+/* The user named this module: files that it uses must be below its folder. */
 void module_place(modules *l, module *m, const char *path);
 /* The file that the user named, parsed into the module; false when it could not be read. */
 bool module_read_file(modules *l, module *m, const char *path, span at);

@@ -63,7 +63,7 @@ static const char *dof_name(matcher *w, int32_t dof)
     return t.at;
 }
 
-/* y' = 0 beside an equation of second order, y = 1: meant as initial values */
+/* y' = 0 beside a second-order equation, y = 1: intended as initial values */
 static bool is_lone_rate(const mfamily *f)
 {
     const ast *l = f->decl->kind == AST_SET ? f->decl->kid[0] : NULL;
@@ -236,7 +236,8 @@ static void settle_one(matcher *w, const equation *q)
     }
 }
 
-/* a force, a potential or a dissipation for a dof that has an equation: the equation is the whole balance */
+/* a force, a potential or a dissipation for a dof that has an equation: the equation is already the
+   complete balance */
 static void check_unmixed(matcher *w, const mfamilies *fs, in_kind kind, const char *what)
 {
     if (!fs->n || !w->eq.n)
@@ -480,7 +481,7 @@ static span value_place(const model *m, const mparam *p, int64_t j)
     return at;
 }
 
-/* bounds of parameters at their defaults; what is given for a run is checked when it is run */
+/* bounds of parameters at their defaults; values given to a run are checked when it is run */
 static void check_bounds(elab *e, const double *param)
 {
     const model *m = e->m;

@@ -53,7 +53,7 @@ static mdecl *declare(elab *e, mclass *c, decl_kind kind, const ast *node, sym n
     return d;
 }
 
-/* that of a statement is for all that it declares */
+/* the comment of a statement is for all its declarations */
 static const char *doc_of(const ast *item, const ast *statement)
 {
     return item->doc ? item->doc : statement->doc;
@@ -323,7 +323,7 @@ static mclass *class_new(elab *e, const ast *decl, scope *outer)
     return c;
 }
 
-/* the structural parameters take their values: an override, an argument, or the default */
+/* sets the structural parameters: an override, an argument, or the default */
 static void class_fix(elab *e, mclass *c, const override *set, size_t nset)
 {
     for (size_t i = 0; i < c->params.n; i++) {
@@ -390,7 +390,7 @@ static value find_model(elab *e, mclass *c, const ast *name)
     return v_error();
 }
 
-enum { MAX_DOFS = 10000000 }; /* checked in seconds, run in the memory of a workstation */
+enum { MAX_DOFS = 10000000 }; /* limits for a check in seconds and a run in the memory of a workstation */
 
 /* the first value of an index and how many there are */
 static bool index_range_of(elab *e, const value *r, const ast *index, int32_t *first, int32_t *count)
@@ -431,7 +431,8 @@ static void part_indices(elab *e, mclass *c, mpart *p)
         index_range_of(e, &r, list->kid[0], &p->lo, &p->n);
 }
 
-/* arguments that decide sizes are needed now, the others are computed for each instance when a run starts */
+/* arguments that sizes depend on are needed now, the others are computed for each instance when a run
+   starts */
 static void part_discover(elab *e, mclass *c, mpart *p)
 {
     const ast *s = p->decl, *args = s->kid[2];
@@ -996,10 +997,10 @@ static void build(elab *e, scope *outer, const ast *decl)
         return;
     layout(e);
     if (m->d->errors)
-        return; /* without sizes every use would be a second message */
+        return; /* without sizes every use would give another message */
     for (size_t i = 0; i < m->classes.n; i++)
         elab_params(e, m->classes.at[i]);
-    /* parts first: what a container gives comes after */
+    /* parts first: values given by a container come after */
     for (size_t i = m->classes.n; i-- > 0;)
         elab_dofs(e, m->classes.at[i]);
     if (!m->d->errors)
@@ -1041,7 +1042,7 @@ int64_t index_rank(const index_set *s, const int32_t *index)
     int64_t rank = 0;
     if (s->n == 0)
         return 0;
-    /* whole loops before the one wanted are counted by their ends */
+    /* whole loops before the requested member are counted by their ends */
     if (s->n == 1)
         return index[0] >= s->r[0].lo && index[0] <= s->r[0].hi ? index[0] - s->r[0].lo : -1;
     for (bool more = index_first(s, k); more; more = index_next(s, k), rank++) {

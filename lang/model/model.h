@@ -30,9 +30,9 @@ typedef struct mparam {
     double lo, hi;
     bool has_default, structural;
     double fixed;
-    /* An input, given from outside during a run, is a cubic in time: element k is value + s*(c[3*k] +
-       s*(c[3*k + 1] + s*c[3*k + 2])), s = t - c[3*size], where c begins at parameter `input`.  0: it is none.
-     */
+    /* An input, set by the calling program during a run, is a cubic in time: element k is value + s*(c[3*k]
+       + s*(c[3*k + 1] + s*c[3*k + 2])), s = t - c[3*size], where c begins at parameter `input`.  0: it is
+       none. */
     int32_t input;
 } mparam;
 typedef struct mdof {
@@ -43,7 +43,7 @@ typedef struct mdof {
     int ndim;
     int32_t lo[MAX_INDEX], n[MAX_INDEX];
     int32_t comp;  /* components of a vector dof (`in R2`), 0: scalar */
-    bool rotation; /* `in SO3`: the components are those of a small turn, see base/rotation.h */
+    bool rotation; /* `in SO3`: the components are those of a small rotation, see base/rotation.h */
     int32_t offset, size;
     dim unit;
     mclass *of;
@@ -54,9 +54,9 @@ typedef struct mlet {
     int state;
     value v;
 } mlet;
-/* A convex set that a body carries: the hull of points with a round each.  They are parameters: dim
-   coordinates and the round, point after point, from table on, `size` numbers for each instance; of an
-   ellipsoid its matrix behind them. */
+/* A convex set attached to a body: the hull of points with a round each. They are parameters: dim
+   coordinates and the round, point after point, from table on, `size` numbers for each instance; for an
+   ellipsoid followed by its matrix. */
 typedef struct mshape {
     sym name;
     const ast *decl; /* NULL: a set that stands in a constraint */
@@ -139,8 +139,8 @@ typedef struct mfamily { /* outputs over an index set */
 } mfamily;
 typedef vec(mfamily) mfamilies;
 
-/* Two shapes that move, or may: which instances, where what is held of their points lies.  listed: pairs come
-   and go; the place where they are held is an index behind that of the point. */
+/* Two shapes that move, or may move: their instances, and the place of the data of their points. listed:
+   pairs are added and removed; their place is an index after that of the point. */
 typedef struct mpair {
     mshape *first, *second; /* NULL: there are none */
     address first_of, second_of, features;
@@ -165,9 +165,10 @@ typedef struct mcontact {
     impact_law impact;
     /* gap >= 0 admissible; mu is tan(angle) when an angle was given; IR_NONE when absent */
     ir_ref gap, normal, mu, e;
-    const ast *fed_by;              /* the constraint whose rn is its normal force; NULL: none */
-    ir_ref mu_static, et, adhesion; /* coefficient at rest, tangential restitution, pull that it bears */
-    bool cascade;                   /* impacts at once follow each other */
+    const ast *fed_by; /* the constraint whose rn is its normal force; NULL: none */
+    ir_ref mu_static, et,
+        adhesion; /* static coefficient, tangential restitution, tension that it can carry */
+    bool cascade; /* simultaneous impacts are computed one after the other */
     ir_ref slip[MAX_SLIP];
     int nslip;
     bool slip_given;
@@ -358,15 +359,15 @@ void model_affine(text *out, const model *m, const index_names *over, const addr
 void model_value(text *out, const model *m, const value *v, void *ud);
 const mclass *model_instances(const model *m,
                               const index_names *over); /* whose instances the first index counts */
-/* Restitution, friction and delays that parameters alone decide, at these parameters; reports to m->d and
- * gives false. */
+/* Checks restitution, friction and delays that depend only on parameters, at these parameters; reports to
+ * m->d and returns false. */
 bool model_check_laws(const model *m, const double *param);
 /* Position of a member in the order of nested loops, -1 when it is not one. */
 int64_t index_rank(const index_set *s, const int32_t *index);
 extern const char *const contact_keys[];         /* attributes of a constraint; NULL at the end */
 extern const char *const *const contact_words[]; /* of each: the words that it takes beside laws, or NULL */
 extern const char *const dof_spaces[];           /* where degrees of freedom lie; NULL at the end */
-const char *shape_set_name(size_t k);            /* sets that bodies carry; NULL behind the last */
+const char *shape_set_name(size_t k);            /* sets attached to bodies; NULL after the last */
 
 /* Stable text: declarations, families, formulas (`cdl show model`, `show ir`, `show jacobian`). */
 void model_dump(text *out, const model *m);

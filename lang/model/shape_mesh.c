@@ -175,7 +175,7 @@ static bool stl_words(mesh *m)
     return true;
 }
 
-/* lines that begin with v are corners; what is not about places is left alone */
+/* lines that begin with v are corners; other lines are ignored */
 static bool obj_lines(mesh *m)
 {
     double x[3];

@@ -1,8 +1,8 @@
 /* frames_vtk: `save p { file = "x.pvd" }` writes bodies as a series for ParaView: x.pvd names x/1.vtp,
    x/2.vtp ... with the times of samples.  A file has a point for each body: velocity, radius and rotation
-   where they are known.  Beside it, where forces of contact were kept, contacts-1.vtp has a point for each
-   contact that pushes; where there are shapes, shapes-1.vtp has their polygons.  Numbers are those of the
-   samples, to the last bit. */
+   where they are known.  If contact forces were kept, contacts-1.vtp has a point for each contact with a
+   reaction; if there are shapes, shapes-1.vtp has their polygons.  Numbers are those of the samples, to the
+   last bit. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 enum { FRAMES_MOST = 20000 };
 typedef vec(int64_t) sample_list;
 
-/* A contact that pushes, as the first body whose place its gap reads sees it. */
+/* A contact with a reaction, as seen by the first body whose position its gap reads. */
 typedef struct {
     double place[3], normal[3], force[3], friction[3], gap;
     int32_t body, other, family, status;
@@ -196,8 +196,8 @@ static void put_shapes(text *t, frames *f, int64_t sample)
 }
 
 /* ---- contacts ---- */
-/* what a derivative by one dof adds: to the first body it is the first of, to the other one only its number
- */
+/* adds a derivative with respect to one dof: to the first body; for the other body only its number is
+   stored */
 static void part_add(const frames *f, pushing *p, double *to, int32_t dof, double x)
 {
     int32_t body = f->body[dof];
@@ -237,7 +237,7 @@ static void disk_place(const frames *f, pushing *p, double rn, double time)
     }
 }
 
-/* of shapes; whether it is between such.  Friction on a body whose place is no dof is not known. */
+/* for shapes; whether it is between shapes. Friction on a body whose position is not a dof is not known. */
 static bool shape_place(const frames *f, const contact_family *of, const inputs *in, const int32_t *ix,
                         double rn, pushing *p)
 {
@@ -424,7 +424,7 @@ void save_frames(session *s, const ast *e, const char *path, double every)
     if (!bodies_read(s, e, &f.m))
         return;
     f.r = s->last->r;
-    stage_of(&f.m, 1); /* numbers that move up and down stand side by side */
+    stage_of(&f.m, 1); /* scalars, which move up and down, are placed side by side */
     size_t nq = (size_t)f.r->prog->nq;
     sample_list samples = samples_of(&f, every);
     if (samples.n > FRAMES_MOST) {

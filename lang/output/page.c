@@ -1,5 +1,5 @@
-/* page: a motion as one HTML file for a browser.  The page (viewer.html) is a program that plays what it
-   finds in itself: places of the bodies over time, walls, forces of contact, impacts, series, parameters,
+/* page: a motion as one HTML file for a browser.  The page (viewer.html) is a program that plays the data
+   embedded in it: positions of the bodies over time, walls, forces of contact, impacts, series, parameters,
    expectations.  Arrays are base64 of little-endian numbers. */
 #include <dirent.h>
 #include <errno.h>
@@ -23,7 +23,7 @@ enum {
     PAGE_NODES = 2000,     /* of a field on a line; on an edge in the plane */
     PAGE_EDGE = 160,
     PAGE_SERIES = 120, /* results that can be plotted */
-    PAGE_BUCKETS = 600 /* of a long series the least and the largest value of each are kept */
+    PAGE_BUCKETS = 600 /* of a long series the smallest and the largest value of each bucket are kept */
 };
 
 /* ---- arrays ---- */
@@ -205,7 +205,8 @@ static void put_solid(text *t, const scene *m, const solid *s)
     text_putc(t, '}');
 }
 
-/* ---- bodies that rods touch: they stand still; cylinders are endless, and drawn as far as rods go ---- */
+/* ---- bodies that rods touch: they are fixed; cylinders are infinite, and drawn as long as the rods extend
+   ---- */
 
 typedef struct rod_bodies {
     const rod_program *rods; /* of the run; NULL: there are none */
@@ -243,7 +244,7 @@ static bool rod_body_read(const scene *m, const rod_bodies *all, int pair, doubl
     return true;
 }
 
-/* how far rods go along an axis */
+/* the extent of rods along an axis */
 static void rods_along(const scene *m, const number_list *times, const double *b, double *lo, double *hi)
 {
     *lo = INFINITY;
@@ -520,7 +521,7 @@ typedef struct {
     int32_t member;
 } series_writer;
 
-/* none is written where it is not known, or there is none */
+/* nothing is written if it is unknown or absent */
 static void put_unit(series_writer *w, dim unit)
 {
     text t = { .a = w->s->tmp };
@@ -862,7 +863,7 @@ static void put_run(text *t, scene *m)
         put_field(t, m->s);
 }
 
-/* in a script a < could end it; in JSON it stands in strings alone */
+/* a < could end a script; in JSON it occurs only in strings */
 static void put_script_json(text *t, const text *json)
 {
     size_t from = 0;

@@ -1,7 +1,7 @@
-/* scene: the things that animate draws.  A thing is a family of dofs in the plane or in space, a lone dof,
-   which moves up and down, a part with a place p (a disk with its radius, a box with its sides; a part with a
-   single coordinate moves up and down), a point [x, y] of formulas, a list of points, which is a line through
-   them, or a rod. */
+/* scene: the objects that animate draws. An object is a family of dofs in the plane or in space, a scalar
+   dof, which moves up and down, a part with a position p (a disk with its radius, a box with its sides; a
+   part with a single coordinate moves up and down), a point [x, y] of formulas, a list of points, which is
+   a line through them, or a rod. */
 #include <math.h>
 #include <string.h>
 #include "base/tolerances.h"
@@ -116,9 +116,9 @@ static bool gap_shrinks(session *s, const contact_family *f, const double *param
     return false;
 }
 
-/* A name alone makes no radius: it may be that of a bowl, or a resistance.  A radius is a parameter by which
-   a gap becomes smaller, as much as the parameter becomes larger; or that of a disk or ball of the library.
- */
+/* The name is not enough for a radius: it may be that of a bowl, or a resistance. A radius is a parameter
+   such that a gap becomes smaller by as much as the parameter grows; or that of a disk or ball of the
+   library. */
 static bool is_radius(session *s, const mclass *c, sym name)
 {
     const mdecl *d = class_find(c, name);
@@ -180,7 +180,7 @@ static void body_put(void *ud, const value *part)
     } else if (value_lone(part, &p))
         mover_add(m, &p)->n = LONE;
     else
-        return; /* what has no place is not drawn */
+        return; /* parts without a position are not drawn */
     if (m->all.n != first + 1 || m->all.at[first].n == 1) {
         m->bad = true;
         return;
@@ -321,7 +321,7 @@ void scene_add(scene *m, const char *name, const value *v)
     value_parts(m->s, v, "", wide == 2 || wide == 3 ? mover_put : lone_put, m);
 }
 
-/* one that has no picture is left out: the others have */
+/* one that cannot be drawn is left out: the others can */
 static void scene_try(scene *m, sym name)
 {
     scope *top = m->s->last->top;
@@ -481,7 +481,7 @@ size_t line_length(const scene *m, size_t k)
 
 /* ---- the stage ---- */
 
-/* what moves up and down stands side by side, as far apart as it moves, at most */
+/* scalars are placed side by side, at most as far apart as they move */
 static double pitch_of(const scene *m, const stage *g)
 {
     double lo = INFINITY, hi = -INFINITY, r = 0;

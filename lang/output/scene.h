@@ -1,5 +1,5 @@
-/* scene: the things that animate draws, their places over time, and the walls around them.  The writers of
-   pictures (SVG, GIF, page) read it. */
+/* scene: the objects that animate draws, their positions over time, and the walls around them. It is read
+   by the writers of pictures (SVG, GIF, page). */
 #ifndef CDL_SCENE_H
 #define CDL_SCENE_H
 #include "program/shapes.h"
@@ -85,8 +85,7 @@ typedef struct stage {
 
 enum { SCENE_FRAMES = 240, WALL_FRAMES = 60, SCENE_MOST = 2000 };
 
-/* Adds what a value stands for: dofs, parts, points, lines, rods.  m->bad: it stands for nothing that can be
- * drawn. */
+/* Adds the objects of a value: dofs, parts, points, lines, rods. m->bad: it cannot be drawn. */
 void scene_add(scene *m, const char *name, const value *v);
 /* All degrees of freedom, parts and rods of the last run. */
 void scene_add_all(scene *m);
@@ -133,7 +132,8 @@ typedef struct polygons {
     whole_list corner, end; /* corners of the polygons one after the other; where each of them ends */
 } polygons;
 void solid_polygons(scene *m, const solid *s, polygons *to);
-/* The state at a time, with what touches of shapes then; times only grow.  q and v are room for it. */
+/* The state at a time, with the touching features of shapes; times must increase. q and v are room for
+   it. */
 void touching_read(scene *m, inputs *in, double *q, double *v, double t);
 /* Where a member touches and the normal there, by a state of touching_read; false: it is not between shapes.
  */
@@ -145,7 +145,7 @@ bool halfspace_of(const scene *m, const contact_family *f, const inputs *in, dou
 
 /* ---- scene_walls.c: where the gap of a constraint of one body alone is zero ---- */
 void walls_at(scene *m, const stage *s, double time);
-void walls_watch(scene *m, const stage *s); /* finds out whether walls move; leaves those of the start */
+void walls_watch(scene *m, const stage *s); /* determines whether walls move; returns those at the start */
 int32_t column_of(const scene *m, const value *v); /* of the dofs of the run; -1: none */
 
 /* ---- the writers ---- */

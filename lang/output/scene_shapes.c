@@ -1,6 +1,6 @@
-/* scene_shapes: the shapes of what is drawn, and where they are at a time.  A shape belongs to the part that
-   carries it, or to the degree of freedom that is its place; one that stands in a constraint, or has no
-   place, is fixed. */
+/* scene_shapes: the shapes of the drawn objects, and their positions at a time. A shape belongs to the part
+   it is attached to, or to the degree of freedom that is its position; a shape in a constraint, or without
+   a position, is fixed. */
 #include <math.h>
 #include <string.h>
 #include "base/rotation.h"
@@ -64,7 +64,7 @@ void solid_seen(const solid *s, const body_pose *at, const double *y, double *z)
         memcpy(z, x, 2 * sizeof *z);
 }
 
-/* ---- what is known of a shape in its own frame ---- */
+/* ---- a shape in its own frame ---- */
 
 const double *solid_table(const scene *m, const solid *s)
 {
@@ -426,7 +426,7 @@ void scene_solids(scene *m)
                                   .body = -1,
                                   .fixed = !is_carried(&r->prog->shapes.at[k]) });
     for (size_t k = 0; m->columns && m->solids.n && k < m->all.n; k++)
-        m->all.at[k].shaped = true; /* a body is seen better than the columns of its rotation */
+        m->all.at[k].shaped = true; /* a body is clearer than the columns of its rotation */
     for (size_t k = 0; k < m->all.n && m->solids.n < m->most; k++)
         if (m->all.at[k].attitude && !m->all.at[k].shaped)
             *vec_push(m->s->tmp, &m->solids) = (solid){ .body = (int)k };

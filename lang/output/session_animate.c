@@ -1,6 +1,6 @@
-/* session_animate: animate("a.svg", p, q, ...) draws a motion as an SVG that moves by itself, as a GIF, or as
-   a page for a browser.  Of a rod that moves in time the centreline is seen from aside, of another that at
-   the end of the run from all sides. */
+/* session_animate: animate("a.svg", p, q, ...) draws a motion as an animated SVG, as a GIF, or as a page
+   for a browser.  Of a rod that moves in time the centreline is seen from aside, of another that at the end
+   of the run from all sides. */
 #include <math.h>
 #include <string.h>
 #include "scene.h"

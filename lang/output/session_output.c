@@ -1,6 +1,6 @@
 /* session_output: save, and the tables that save and plot fill.  Numbers go to files by rows; in an
-   experiment the rows come from all points, behind columns of the swept names.  What the ending of a file
-   means is in one table. */
+   experiment the rows come from all points, behind columns of the swept names.  One table maps the ending
+   of a file to its format. */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -116,7 +116,7 @@ const char *file_ending(const char *path)
     return dot ? dot : "";
 }
 
-/* what has no ending is CSV */
+/* files without an ending are CSV */
 static const writer *writer_of(const char *path)
 {
     const char *end = file_ending(path);
@@ -364,7 +364,7 @@ static void row_put(text *out, format how, const block *b, const double *row)
 
 /* ---- blocks on their way ---- */
 
-#define ROWS_MAX 1e12 /* what a table may hold: terabytes */
+#define ROWS_MAX 1e12 /* limit of a table: terabytes */
 
 static void put_text(text *t, const char *p)
 {
@@ -495,7 +495,7 @@ static bool block_sound(const ast *e, const block *b)
     return e->kind == AST_SAVE ? !strcmp(b->path, b->shown) : plot_sound(b);
 }
 
-/* the bytes may come from a file: nothing in them is taken on trust */
+/* the bytes may come from a file: everything in them is checked */
 static bool block_get(session *s, byte_reader r, block *b)
 {
     const char **words[] = { &b->path, &b->shown, &b->of.title, &b->title, &b->log, &b->by, &b->style }, *p;
@@ -877,7 +877,8 @@ static void rows_send(session *s, const ast *e, const columns *c, const row_plan
     scan rest = { .s = s };
     int64_t wide = 0;
     table *t = NULL;
-    for (size_t i = 0; i < c->list.n; i++) /* here and there 64 kB come with a number; a time is looked for */
+    for (size_t i = 0; i < c->list.n;
+         i++) /* reading a number may load 64 kB from a file; a time is searched for */
         wide += p->every > 0 ? 5 << 16 : p->pick ? 1 << 16 : c->list.at[i].stride * (int64_t)sizeof(double);
     b->rows = p->n;
     if (!s->now.report) {

@@ -193,7 +193,7 @@ static bool plot_plane(session *s, const ast *e, block *b)
     return true;
 }
 
-/* Without `against` a thing goes against the time, or the coordinate, of the run that it is of. */
+/* Without `against`, values are drawn over the time, or the coordinate, of their run. */
 static const ast *own_axis(session *s, const ast *item)
 {
     value v = session_eval(s, item);
@@ -259,7 +259,7 @@ bool picture_kind(const char *file)
     return !strcmp(end, ".svg") || !strcmp(end, ".png") || !strcmp(end, ".pdf");
 }
 
-/* Text for gnuplot, in double quotes: all that could mean something is an octal number there.  (In single
+/* Text for gnuplot, in double quotes: all special characters are written as octal numbers.  (In single
    quotes gnuplot 5 reads two apostrophes in a row as the end.)  The end of a line is a space, other control
    characters are dropped. */
 static void put_quoted(text *t, const char *p)

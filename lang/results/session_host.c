@@ -1,5 +1,5 @@
-/* session_host: what a session offers to all who show or write results: words for people, names in force,
-   values as text, the folder of outputs and the list of files made there. */
+/* session_host: functions of a session for code that shows or writes results: labels, the names of the last
+   run, values as text, the output folder and the list of its files. */
 #include <fcntl.h>
 #include <math.h>
 #include <string.h>
@@ -21,7 +21,7 @@ const char *session_path(session *s, const char *name)
     return path_join(s->tmp, s->option[OPTION_OUTPUT], name);
 }
 
-/* what a point of an experiment says is put into its report; errors are shown as they happen */
+/* the output of a point of an experiment goes into its report; errors are shown as they occur */
 static void report_say(session *s, char tag, const text *t)
 {
     text_putc(s->now.report, tag);

@@ -1,4 +1,4 @@
-/* session_results: what a run left behind, as values.  Names of the model become series, numbers and objects.
+/* session_results: the results of a run as values.  Names of the model become series, numbers and objects.
  */
 #include <math.h>
 #include <string.h>

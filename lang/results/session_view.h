@@ -1,4 +1,4 @@
-/* session_view: what the files that give results as values share. */
+/* session_view: declarations shared by the files that turn results into values. */
 #ifndef CDL_SESSION_VIEW_H
 #define CDL_SESSION_VIEW_H
 #include "session/session.h"
@@ -50,7 +50,7 @@ typedef struct contact_column {
     int32_t n[MAX_INDEX], first[MAX_INDEX];
     int components; /* of what is tangential */
 } contact_column;
-/* make: what is computed when it is read is computed.  False: there is none, or it is not one array. */
+/* make: compute columns that are computed on demand. False: there is none, or it is not one array. */
 bool contact_samples(const value *v, const char *name, bool make, contact_column *out);
 /* The quantities whose power series can be had, where the backend has them: of a dof, a rate, a gap or a
  * reaction.  NULL for anything else. */

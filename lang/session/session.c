@@ -59,7 +59,7 @@ static void report_missing(session *s)
               "CDL was built with it; install it again");
 }
 
-/* after an interruption runs are left out; what reads them is not to be blamed */
+/* after an interruption runs are skipped; statements that read them are not errors */
 static void doubt_runs(session *s)
 {
     const ast *file = s->main->file;
@@ -423,9 +423,8 @@ static bool reads_results(const ast *e)
     return e->kind == AST_MEASURE || e->kind == AST_EXPECT || e->kind == AST_PLOT || e->kind == AST_SAVE;
 }
 
-/* what depends on a run that gave nothing is left out; after an interruption what was computed is still
- * written
- */
+/* statements that depend on a run without results are skipped; after an interruption partial results are
+ * still written */
 static bool skipped(session *s, const ast *e)
 {
     if (s->emit.on && (s->emit.done || reads_results(e) || e->kind == AST_EXPERIMENT || e->kind == AST_EXPR))
@@ -569,7 +568,7 @@ static void execute(session *s, void *ud)
         tables_finish(s);
 }
 
-/* what a jump left half done: definitions that were being computed, files that were being read */
+/* cleans up after a jump: definitions that were being computed, files that were being read */
 static void definitions_reset(session *s)
 {
     for (size_t k = 0; k < s->loaded.all.n; k++) {
@@ -617,7 +616,7 @@ static void spent_report(session *s, span at)
             session_note(s, "interrupted");
         session_worse(s, CDL_SOLVER);
     } else if (!s->abandoned) {
-        /* a point that needs too much has failed, and the others go on */
+        /* a point that exceeds the budget fails, and the others continue */
         bool point = s->now.experiment && b->why == SPENT_MEMORY;
         diag_code code = b->why == SPENT_DISK ? DIAG_IO : point ? DIAG_SOLVER : DIAG_LIMIT;
         diag *d = diag_error(s->d, code, b->at.file ? b->at : at, "%s", spent_text(s));
@@ -786,7 +785,7 @@ void cdl_free(cdl *s)
     al.grow(al.ud, s, 0);
 }
 
-/* options and parameters move into the arena that is to be the session's */
+/* options and parameters move into the new arena of the session */
 static void session_move(session *s, arena *to)
 {
     const char *option[OPTION_COUNT];
@@ -800,7 +799,7 @@ static void session_move(session *s, arena *to)
         kept[k].text = arena_strdup(to, kept[k].text);
         kept[k].v = session_copy(s, to, &kept[k].v);
     }
-    s->arriving = s->a; /* given back by whoever catches a jump */
+    s->arriving = s->a; /* freed by the code that catches a jump */
     s->a = to;
     session_start(s);
     memcpy(s->option, option, sizeof option);
@@ -842,7 +841,7 @@ void session_forget(session *s)
     arena_release(s->tmp, empty);
 }
 
-/* out of memory: what is half made stays in its arenas until the session is freed */
+/* out of memory: incomplete data stay in their arenas until the session is freed */
 cdl_status session_lost(session *s)
 {
     if (!s->broken && s->budget.why != SPENT_NOTHING) {
@@ -862,7 +861,7 @@ cdl_status session_lost(session *s)
     return CDL_MEMORY;
 }
 
-/* ---- texts that pass ---- */
+/* ---- texts that are not kept ---- */
 
 uint32_t session_passing(session *s, const char *name, const char *text_, size_t len)
 {
@@ -1125,7 +1124,7 @@ static void tell_expectations(session *s)
     session_out(s, &t);
 }
 
-/* a checkpoint that no run was continued from is a mistake of the caller */
+/* a checkpoint that no run used is a mistake of the caller */
 static void checkpoint_used(session *s)
 {
     const char *from = s->option[OPTION_FROM];
@@ -1138,7 +1137,7 @@ static void checkpoint_used(session *s)
 cdl_status cdl_finish(cdl *s)
 {
     ENTER(s);
-    s->budget.held++; /* what was done is recorded, whatever ended it */
+    s->budget.held++; /* the record is written, however the session ended */
     checkpoint_used(s);
     record_flush(s);
     tell_expectations(s);
@@ -1296,7 +1295,7 @@ cdl_status cdl_show_text(cdl *s, const char *what, const char *name, const char 
     return show_main(s, what);
 }
 
-/* a text that does not parse is left as it is: its layout would be a guess */
+/* a text that does not parse is not changed: its layout would be a guess */
 static const char *format(session *s, const char *name, const char *text_, size_t len, size_t *outlen)
 {
     uint32_t file = diags_add_source(s->d, name, text_, len);
@@ -1423,7 +1422,7 @@ static void offer_members(session *s, completion *c, const char *object, size_t 
         return;
     }
     if (memchr(object, '(', len))
-        return; /* asking must do nothing */
+        return; /* a query must have no effects */
     size_t errors = s->d->errors, messages = s->d->list.n;
     const ast *e = read_expression(s, "<completion>", arena_strndup(s->tmp, object, len));
     value v = e ? session_eval(s, e) : v_error();

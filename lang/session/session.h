@@ -1,8 +1,8 @@
-/* session: the interpreter of top-level statements.  One object behind `cdl run`, the interactive session and
-   the C API: definitions, runs, results as values, expectations.  session.c holds it together;
-   session_check.c finds errors without running, session_run.c runs models, session_results.c makes values of
-   what they leave, session_expect.c measures them (expectations, JSON), session_output.c writes them (save,
-   plot), session_sweep.c repeats all of it. */
+/* session: the interpreter of top-level statements.  One object behind `cdl run`, the interactive session
+   and the C API: definitions, runs, results as values, expectations.  session.c holds it together;
+   session_check.c finds errors without running, session_run.c runs models, session_results.c turns their
+   results into values, session_expect.c measures them (expectations, JSON), session_output.c writes them
+   (save, plot), session_sweep.c runs experiments. */
 #ifndef CDL_SESSION_H
 #define CDL_SESSION_H
 #include <string.h>
@@ -25,7 +25,7 @@ typedef struct built {
     const struct built *next; /* of the same declaration */
 } built;
 
-/* ---- runs and what is known of them ---- */
+/* ---- runs and their data ---- */
 typedef struct measured {
     sym name;
     value v;
@@ -55,7 +55,7 @@ typedef struct run {
     results *r;
     scope *top;       /* its names */
     turned *turned;   /* rotations that were read */
-    bool named, kept; /* reached by a name; a value refers to it */
+    bool named, kept; /* has a name; a value refers to it */
     int held;         /* how often a program holds it: cdl_hold */
     bool cut;         /* the budget ended it, and its results are not whole */
 } run;
@@ -68,7 +68,7 @@ typedef struct problem_count {
 } problem_count;
 typedef struct problem_files problem_files;
 
-typedef struct record {            /* one JSON object in the making: a run, or a point of an experiment */
+typedef struct record {            /* a JSON object under construction: a run, or a point of an experiment */
     bool open, failed, incomplete; /* incomplete: interrupted, or no room for more */
     sym experiment;
     vec(measured) point, measures;
@@ -143,7 +143,7 @@ typedef struct experiment_now {
     table_scope *swept;    /* swept and measured names, or NULL */
     const ast *experiment;
     int64_t point, points; /* of it, from 0; how many it has */
-    text *report;          /* where what a point says and writes is kept, or NULL: session_jobs.c */
+    text *report;          /* buffer for the output and files of a point, or NULL: session_jobs.c */
     bool worker;           /* in a process of its own */
     const char *draw_name; /* random numbers: for whom, and how many were drawn */
     uint64_t drawn;
@@ -151,7 +151,7 @@ typedef struct experiment_now {
     int64_t seed; /* of the experiment at hand */
 } experiment_now;
 
-/* What a call leaves behind. */
+/* State of a call. */
 typedef struct session_tally {
     size_t met, missed, skipped; /* expectations */
     vec(const char *) cleaned;   /* folders in which nothing is left of killed processes */
@@ -170,9 +170,9 @@ typedef struct emission {
     sym model; /* of that model, or of that name; NULL: the first run there is */
 } emission;
 
-/* For programs that use the library as their own. */
+/* For programs that embed the library. */
 typedef struct embedding {
-    const cdl_result *parts; /* of what cdl_get gave last, in tmp */
+    const cdl_result *parts; /* of the last result of cdl_get, in tmp */
     size_t nparts;
     void (*progress)(void *ud, const char *model, double done);
     void *progress_ud;
@@ -196,9 +196,9 @@ struct cdl {
     struct loose *loose; /* arenas of the experiment that is running; the one that is being made */
     arena *arriving;
     arena *a;      /* definitions, programs, diagnostics */
-    arena *tmp;    /* of the statement at hand */
+    arena *tmp;    /* of the current statement */
     arena *answer; /* what the last call returned */
-    arena *keep;   /* of the record in the making */
+    arena *keep;   /* of the record under construction */
     symtab *names;
     diags *d;
     cdl_callbacks call;
@@ -215,7 +215,7 @@ struct cdl {
     bool last_failed;   /* the last run statement gave no results */
     int64_t run_number; /* of the last run statement, from 1; those of experiments are not counted */
     problem_count problems;
-    int64_t from_run; /* of the checkpoint to go on from; 0: none was read */
+    int64_t from_run; /* of the checkpoint to continue from; 0: none was read */
     experiment_now now;
     session_tally tally;
     bool interrupted;
@@ -246,16 +246,16 @@ file_root session_folder(const session *s);             /* files are written bel
 const char *session_path(session *s, const char *name); /* of a file there, for people */
 void session_out(session *s, const text *t);
 void session_err(session *s, const text *t);
-void session_steer(session *s, const text *t); /* as session_err, with colours and the like of our own */
+void session_steer(session *s, const text *t); /* as session_err, with CDL's own colours and controls */
 void session_note(session *s, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void session_worse(session *s, cdl_status status);
-/* Tells what was found wrong since the last time; false when there were errors. */
+/* Writes the diagnostics since the last call; false if there were errors. */
 bool session_flush(session *s);
-/* An arena for a while, which the session frees where a want of memory leaves it behind. */
+/* A temporary arena, which the session frees if an out-of-memory jump leaves it behind. */
 arena *session_arena(session *s);
 void session_arena_pass(session *s, arena *a); /* to an owner who frees it */
 void session_arena_free(session *s, arena *a);
-/* A text of which nothing stays behind, in tmp: its number. */
+/* A text that is not kept, in tmp: its number. */
 uint32_t session_passing(session *s, const char *name, const char *text_, size_t len);
 /* Checks the tree of the module and executes it. */
 cdl_status session_finish_text(session *s, bool run_it);
@@ -265,9 +265,9 @@ void session_misplaced(session *s, const ast *e); /* reports a statement that be
 void session_misplaced_in(session *s, const ast *e, const char *hint);
 void session_execute(session *s, const ast *statement);
 void run_emit(session *s, const ast *e); /* a run statement as C, where it is the one */
-/* Calls go; false when the budget ended it: s->budget.why says which, and the caller reports it. */
+/* Calls go; false if the budget ended it: s->budget.why is the reason, which the caller reports. */
 bool session_try(session *s, void (*go)(session *s, void *ud), void *ud);
-/* "more than --memory allows (4 GB)": of s->budget.why. */
+/* "this exceeds the memory limit of --memory (4 GB)": for s->budget.why. */
 const char *spent_text(session *s);
 /* Names in force for a statement: measures, then the last run, then definitions; for what goes into a run
  * definitions come first. */
@@ -295,7 +295,7 @@ const ast *read_parsed(session *s, arena *a, uint32_t file); /* the expression t
 void impacts_show(session *s, text *t, const value *v); /* a table; nothing for what is no list of impacts */
 void spark_put(text *t, const value *series, double lo, double hi); /* a line of bars */
 
-bool help_text(session *s, text *t, const char *name); /* all that is known of a name */
+bool help_text(session *s, text *t, const char *name); /* the help on a name */
 /* session_topics.c: what a topic lists, by name; false: there is no such topic.  All of them with a word
  * each. */
 bool topic_help(session *s, text *t, const char *name);
@@ -306,7 +306,7 @@ const char *name_by_form(const char *statement, size_t k, cdl_symbol_kind *of);
 /* Names of the arguments that a law takes; a 0 does not end them. */
 const char *law_argument(const char *law, size_t k, size_t *len);
 
-/* ---- session_symbols.c: what each name of the text read last stands for ---- */
+/* ---- session_symbols.c: the meaning of each name in the text read last ---- */
 typedef struct symbol {
     cdl_symbol_kind kind;
     sym name;
@@ -349,7 +349,7 @@ const symbol *scope_find(session *s, const name_scope *in, const char *text, siz
 size_t statement_begin_at(session *s, size_t byte);
 void model_params(session *s, const symbol *model, put_symbol put, void *ud);
 /* ---- session_embed.c ---- */
-/* What a program asks of a model: values of parameters, and which of them are inputs. */
+/* What a program requests of a model: values of parameters, and which of them are inputs. */
 typedef struct model_request {
     const cdl_numbers *given;
     size_t ngiven;
@@ -493,8 +493,8 @@ bool inclusion_graph(const value *v, const double **x, int64_t *n);
 bool view_show(text *t, const value *v);   /* an object of results in a line; false when it is none */
 double value_at(const value *v, double t); /* of a series */
 
-/* Who walks over long results says how many bytes were passed: what lies in files is let go of now and then.
- */
+/* Code that walks over long results reports how many bytes it passed, so that memory of results in files is
+   released from time to time. */
 typedef struct scan {
     session *s;
     int64_t bytes;
@@ -528,17 +528,17 @@ const char *output_what(size_t k); /* what is its value */
 /* the names of keys: "" where it is not of that statement, NULL after the last */
 const char *output_key(size_t k, bool plot);
 
-/* A file that is written at once.  In an experiment its bytes go into the report of the point, so that they
-   are written where the report is taken. */
+/* A file that is written immediately. In an experiment its bytes go into the report of the point, and are
+   written when the report is read. */
 outfile *whole_begin(session *s, const char *name);
 bool whole_end(session *s, outfile *f, const char *name, const char *kind, span at);
 bool whole_named(const char *name); /* whether its ending is one that is written so */
 bool animation_named(const char *name);
-/* What was kept of a statement and is not what it writes: reported. */
+/* Reports stored data that do not match the statement. */
 void kept_damaged(session *s, span at);
 bool tables_failed(const session *s); /* a file could not be written */
 
-/* A block of rows on its way to its table, as bytes that may come from another process. */
+/* A block of rows for its table, as bytes that may come from another process. */
 void table_take(session *s, const ast *e, const char *bytes, size_t n);
 
 /* page.c: pages for a browser: of all that was run, in the file that the option names; of a folder */
@@ -554,7 +554,7 @@ typedef struct point_range {
     void (*tell)(session *s, const void *axes, int64_t k, text *t);
 } point_range;
 void points_run(session *s, const ast *e, const point_range *p);
-void points_abandon(session *s); /* ends processes of an experiment that was given up */
+void points_abandon(session *s); /* ends processes of an experiment that was abandoned */
 /* session_report.c */
 /* all but errors, which have been shown when they came; those alone */
 typedef enum { TAKE_ALL, TAKE_ERRORS } taking;

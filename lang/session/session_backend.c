@@ -193,7 +193,7 @@ static void none_can(session *s, const ast *e, const built *of, bool as_error)
              NULL, NULL);
 }
 
-/* An option that this kind of problem does not use is an error: it would be dropped without a word. */
+/* An option that this kind of problem does not use is an error: otherwise it would be ignored silently. */
 static void check_options_used(session *s, const ast *with, const program *p, const backend *b, bool as_error)
 {
     unsigned kind = program_kind(p);

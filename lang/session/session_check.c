@@ -352,7 +352,7 @@ static void args_check(checker *c, const ast *decl, const ast *list)
     }
 }
 
-/* what a guess at a size may have caused is not reported */
+/* errors that may follow from a guessed size are not reported */
 static bool is_guesswork(diag_code k)
 {
     return k == DIAG_PARAM_MISSING || k == DIAG_INDEX_RANGE || k == DIAG_SHAPE || k == DIAG_LIMIT ||
@@ -496,7 +496,7 @@ static void sweep_check(checker *c, const ast *e)
         name_push(c, e->kid[0]->kid[k]->name);
 }
 
-/* a run that could not be read: names may be its results */
+/* a run with a syntax error: names may be its results */
 static bool may_be_run(checker *c, const ast *e)
 {
     const source *src = c->s->d->sources.at[e->at.file];
@@ -549,8 +549,8 @@ static bool mentioned(const ast *experiment, sym name, bool to_run)
     return found;
 }
 
-/* Values are given to a run by its arguments: a sweep of a parameter that no run is given would repeat the
-   same run, and so would one whose name is misspelt. */
+/* Values are passed to a run by its arguments: sweeping a parameter that is not passed would repeat the
+   same run, and so would a misspelt name. */
 static void swept_check(checker *c, const ast *experiment, const ast *swept)
 {
     session *s = c->s;
@@ -562,7 +562,7 @@ static void swept_check(checker *c, const ast *experiment, const ast *swept)
         scope *outer = &s->main->base;
         size_t errors = s->d->errors, messages = s->d->list.n;
         const ast *decl = e->kind == AST_RUN ? session_model(s, e->kid[0], &outer) : NULL;
-        s->d->errors = errors, s->d->list.n = messages; /* said where the run is checked */
+        s->d->errors = errors, s->d->list.n = messages; /* reported where the run is checked */
         if (decl && is_param_of(decl, swept->name)) {
             diag *d = diag_error(s->d, DIAG_UNKNOWN_NAME, swept->at,
                                  "'%s' is swept, but not passed to "

@@ -1,5 +1,5 @@
-/* session_editor: what editors ask: diagnostics as structures, symbols, descriptions, choices, signatures,
-   units that were found out.  What names stand for comes from session_symbols.c. */
+/* session_editor: queries of editors: diagnostics as structures, symbols, descriptions, choices,
+   signatures, inferred units. The meaning of names comes from session_symbols.c. */
 #include <ctype.h>
 #include <math.h>
 #include <string.h>
@@ -380,7 +380,7 @@ static void unit_put(session *s, text *t, const symbol *y)
     text_putc(t, ']');
 }
 
-/* text for people in Markdown: what would be markup stands in a block */
+/* text as Markdown: characters that would be markup are put in a block */
 static void block_put(text *t, const char *language, const char *body)
 {
     text_printf(t, "```%s\n%s\n```\n", language, body);

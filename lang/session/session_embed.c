@@ -1,5 +1,5 @@
-/* session_embed: for programs that use the library as their own: statements of which nothing stays behind,
-   experiments by name, pictures in memory, what a text defines, numbers of models. */
+/* session_embed: for programs that embed the library: statements whose text is not kept, experiments by
+   name, pictures in memory, definitions of a text, parameters and initial values of models. */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <math.h>
@@ -147,7 +147,7 @@ cdl_status cdl_picture(cdl *s, const cdl_run *given, const char *statements, con
     return s->tally.worst;
 }
 
-/* ---- what there is ---- */
+/* ---- definitions ---- */
 
 static const char *def_kind_text(def_kind k)
 {

@@ -274,7 +274,7 @@ static void put_number(text *t, const char *name, double x)
     text_putc(t, ',');
 }
 
-/* stats: with what differs from one time to the next; else with what stands in the manifest */
+/* stats: with the members that differ from run to run; otherwise with those in the manifest */
 static void record_put(const record *r, text *t, bool stats)
 {
     text_puts(t, "{\"model\":");

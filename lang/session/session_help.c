@@ -1,4 +1,4 @@
-/* session_help: what the interactive session offers: help, kinds of values, completion in its place, small
+/* session_help: functions for the interactive session: help, types of values, completion by context, small
  * pictures of results. */
 #include <ctype.h>
 #include <math.h>
@@ -284,7 +284,7 @@ cdl_status cdl_type(cdl *s, const char *expression)
     return s->tally.worst;
 }
 
-/* ---- completion in its place ---- */
+/* ---- completion by context ---- */
 
 static const char *nth(const char *const *list, const char *prefix, size_t k)
 {
@@ -519,7 +519,7 @@ const char *cdl_name_at(cdl *s, const char *line, size_t k)
     return whole ? whole + (begin - from) : NULL;
 }
 
-/* ---- results for the eye ---- */
+/* ---- small pictures of results ---- */
 
 static bool member_numbers(session *s, const value *v, const char *name, value *out)
 {

@@ -1,5 +1,5 @@
-/* session_instance: a model that a program steps.  An instance has memory of its own and shares with its
-   session what never changes, the compiled model; so instances run in several threads at once. */
+/* session_instance: a model that a program steps. An instance has its own memory and shares only the
+   compiled model, which never changes, with its session; so instances can run in parallel threads. */
 #include <math.h>
 #include <string.h>
 #include "base/rotation.h"
@@ -58,7 +58,7 @@ struct cdl_instance {
     int64_t looked;             /* the sample of now; -1: not taken */
     energies seen;
     bool failed;
-    bool ready; /* it was made whole */
+    bool ready; /* it was created completely */
     const char *message;
 };
 
@@ -301,8 +301,8 @@ static bool look_now(cdl_instance *i)
     return i->looked >= 0;
 }
 
-/* What does not fit into memory is not ready.  The session's memory is not used: a jump there would lose it.
- */
+/* If memory runs out, the instance is not ready. The memory of the session is not used, because a jump
+   there would lose the instance. */
 static cdl_instance *instance_make(session *s, const built *of, const backend *b, const run_options *o,
                                    const double *param, const named_dof *dof, size_t ndof)
 {
@@ -587,7 +587,8 @@ cdl_status cdl_instance_get(cdl_instance *i, int which, double *out)
     return CDL_OK;
 }
 
-/* Parameters decide much that is made at the start: a new motion takes the state of the old one over. */
+/* Much of the start depends on parameters: a new motion is started and takes over the state of the old
+   one. */
 static cdl_status parameter_set(cdl_instance *i, const slot_row *x, const double *to)
 {
     if (!settle(i))
@@ -629,7 +630,7 @@ static bool within(cdl_instance *i, const slot_row *x, const double *to, size_t 
     return true;
 }
 
-/* Turns are set by their bases, at the angular velocities that there are; false: some matrix is no rotation.
+/* Rotations are set by their bases, keeping the angular velocities; false: some matrix is not a rotation.
  */
 static bool turns_set(const slot_row *x, const state_now *s, const double *to)
 {

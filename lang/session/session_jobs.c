@@ -1,7 +1,7 @@
 /* session_jobs: the points of an experiment, one after the other here, or several at a time in processes of
-   their own; points that were finished before are taken from a file.  What a point says and writes is a
-   report: bytes that are taken in the order of the points, so that files are the same however they came
-   about. */
+   their own; points that were finished before are read from a file. The output and files of a point are a
+   report: bytes that are processed in the order of the points, so that files are the same however they were
+   computed. */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <errno.h>
@@ -18,7 +18,7 @@
 #include "value/bytes.h"
 #include "base/tolerances.h"
 
-/* ---- the experiment at hand ---- */
+/* ---- the current experiment ---- */
 
 typedef struct job job;
 typedef struct points {
@@ -33,7 +33,7 @@ typedef struct points {
     size_t *kept_n;
     size_t nkept;
     bool journal;             /* points are written to a file as they are finished */
-    bool full;                /* which could not be written */
+    bool full;                /* the file that could not be written */
     bool failures;            /* a point failed */
     const char *journal_path; /* in the output folder */
     uint64_t same;            /* of the key, what all points share */
@@ -43,7 +43,7 @@ typedef struct points {
     job *jobs;
     int njobs;
     struct report **ring;
-    int64_t next, handed; /* the next to be taken, the next to be given out */
+    int64_t next, handed; /* the next to be processed, the next to be started */
 } points;
 
 typedef struct report {
@@ -102,8 +102,8 @@ static void key_run(session *s, const ast *e, text *t)
     }
 }
 
-/* the values of the sweeps are not among what is shared, so that points stay finished when others are added
- * behind them */
+/* the values of the sweeps are not part of the shared key, so that points remain finished when values are
+ * appended */
 static uint64_t key_common(session *s, const ast *e)
 {
     text t = { .a = s->tmp };
@@ -168,7 +168,7 @@ static void kept_add(points *w, uint64_t key, const char *p, size_t n)
     w->kept_n[*at - 1] = n;
 }
 
-/* what was cut off in the middle is left out */
+/* an incomplete entry is skipped */
 static size_t journal_read(points *w, const file_root *in, const char *name, bool failed_too)
 {
     size_t n, good = 0;
@@ -189,7 +189,7 @@ static size_t journal_read(points *w, const file_root *in, const char *name, boo
     return good;
 }
 
-/* without it what is computed from here on could not be kept: nothing more is run */
+/* without it later points could not be kept, so nothing more is run */
 static void journal_failed(points *w, int error)
 {
     session *s = w->s;
@@ -199,7 +199,8 @@ static void journal_failed(points *w, int error)
     w->full = true;
 }
 
-/* Where a folder may not be written to, points are run without a file of them; a shard is nothing else. */
+/* If the folder is not writable, points are run without a file of points; a shard consists only of this
+   file. */
 static void journal_open(points *w, bool go_on, size_t good)
 {
     int error;
@@ -284,7 +285,7 @@ static void shards_read_in(points *w, const char *path)
         journal_read(w, &in, names.at[k], true);
 }
 
-/* those in the output folder, and those that were brought from elsewhere */
+/* those in the output folder, and those in other folders */
 static void shards_read(points *w)
 {
     shards_read_in(w, w->s->option[OPTION_OUTPUT]);
@@ -426,7 +427,7 @@ struct job {
     pid_t pid; /* 0: idle */
     int fd;
     int64_t at, end; /* indices of points: the next to come, after the last */
-    report *in;      /* bytes that have come and are no whole report yet */
+    report *in;      /* received bytes of an incomplete report */
 };
 enum { RING = 1 << 14 };
 
@@ -450,7 +451,7 @@ static void worker(points *w, int fd, int64_t from, int64_t to)
     if (setjmp(s->oom))
         _exit(s->interrupted ? 0 : 7);
     s->now.worker = true;
-    /* its share of what is left */
+    /* its share of the remaining memory */
     s->jobs = NULL;
     s->budget.held = 0;
     s->budget.memory = s->budget.memory_held + (s->budget.memory - s->budget.memory_held) / w->njobs;
@@ -512,7 +513,7 @@ static void ring_put(points *w, int64_t i, const char *p, size_t n)
     report_take(w->s, w->e, p, n, TAKE_ERRORS, w->shard);
 }
 
-/* all that can be taken in order */
+/* processes all reports that are next in order */
 static void ring_take(points *w, bool gaps)
 {
     for (; w->next < w->handed; w->next++) {
@@ -771,7 +772,7 @@ void points_run(session *s, const ast *e, const point_range *range)
     if (w.resumed && session_is(s, OPTION_RESUME))
         session_note(s, "%s: %lld of %lld points were finished before", e->name, (long long)w.resumed,
                      (long long)w.n);
-    /* what failed may be run again, without the others */
+    /* failed points may be run again, without the others */
     bool whole = !stopped(&w) && !w.failures;
     file_root out = session_folder(s);
     if (w.journal && !w.shard && !session_is(s, OPTION_RESUME) && whole)

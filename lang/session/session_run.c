@@ -721,8 +721,7 @@ static void run_ended(session *s, const ast *e, run *r)
     }
     if (x->disk.full) {
         diag *d = diag_error(s->d, DIAG_IO, e->at,
-                             "no more samples could be kept: %s; those up to t = %g are available "
-                             "available",
+                             "no more samples could be kept: %s; those up to t = %g are available",
                              error_text(s->tmp, x->disk.full), x->t_end);
         diag_hint(s->d, d,
                   "keep fewer of them with the option every of the backend, or let $TMPDIR name a folder "

@@ -12,7 +12,7 @@ const char *ast_kind_name(ast_kind k)
     return (unsigned)k < AST_KINDS ? name[k] : "?";
 }
 
-/* room for children comes in powers of two, so that ast_push knows it from n alone */
+/* room for children is a power of two, so ast_push can compute it from n */
 static uint32_t room(uint32_t n)
 {
     uint32_t c = 1;
@@ -87,7 +87,7 @@ static void dump(const diags *d, const ast *n, bool spans, int depth, text *out)
             text_putc(out, '\n');
         dump(d, n->kid[i], spans, depth + 1, out);
     }
-    /* the bracket stands after the last child */
+    /* the bracket comes after the last child */
     if (n->n)
         out->n--;
     text_puts(out, ")\n");

@@ -32,6 +32,6 @@ void ast_push(arena *a, ast *list, ast *kid);            /* appends; amortised *
 /* A stable indented tree, one node a line: (kind name num … @line:col-line:col) */
 void ast_dump(const diags *d, const ast *n, bool spans, text *out);
 
-/* Source limits, each with a message of its own. */
+/* Source limits, each with its own message. */
 enum { AST_MAX_DEPTH = 200, SOURCE_MAX_BYTES = 64 << 20 };
 #endif

@@ -1,12 +1,12 @@
-/* fmt: the standard layout.  Line breaks and comments are the author's; indentation and spaces are ours, but
-   for columns that were set with two spaces or more in front of a few signs. */
+/* fmt: the standard layout.  Line breaks and comments are kept; indentation and spaces are set here, except
+   for columns that were aligned with two spaces or more before some signs. */
 #include <string.h>
 #include "parse.h"
 
 enum { INDENT = 4 };
 
-/* an open bracket: its line, how many lines opened brackets so far, the columns after it as written and as
-   we write it, and whether it is a subscript or a unit */
+/* an open bracket: its line, how many lines opened brackets so far, the columns after it in the source and
+   in the output, and whether it is a subscript or a unit */
 typedef struct {
     char sign;
     bool index;
@@ -24,7 +24,7 @@ typedef struct {
     size_t n;
     vec(open_bracket) open;
     size_t line, last; /* lines written; the last token before this line, n when there is none */
-    cursor from, to;   /* in the source's line and in ours */
+    cursor from, to;   /* in the line of the source and of the output */
     text out;
     arena *a;
 } formatter;
@@ -55,7 +55,7 @@ static bool is_comment(lex_kind k)
     return k == LEX_COMMENT || k == LEX_DOC;
 }
 
-/* a word that stands for a thing, not a keyword: a member's name may be a keyword */
+/* a name, not a keyword: the name of a member may be a keyword */
 static bool is_operand(const formatter *f, size_t i)
 {
     static const char *const words[] = { "true", "false", "otherwise", NULL };
@@ -120,7 +120,7 @@ static bool in_range(const formatter *f, size_t i)
     return (b && is(f, b - 1, "..")) || is(f, e, "..");
 }
 
-/* signs in front of which a column may have been set */
+/* signs before which a column may have been aligned */
 static bool keeps_column(const formatter *f, size_t i)
 {
     static const char *const signs[] = { "within", "==", "=", "{", NULL };
@@ -201,7 +201,7 @@ static size_t levels(const formatter *f, size_t i, size_t end)
     return n ? f->open.at[n - 1].level : 0;
 }
 
-/* the line before stopped where no statement can */
+/* the previous line ended where no statement can end */
 static bool continued(const formatter *f, size_t i)
 {
     size_t p = before(f, i);
@@ -213,7 +213,7 @@ static bool continued(const formatter *f, size_t i)
 static size_t indent_of(formatter *f, size_t i, size_t end)
 {
     const open_bracket *b = f->open.n ? &f->open.at[f->open.n - 1] : NULL;
-    /* a line that stood right after its bracket stays there */
+    /* a line directly after its bracket stays there */
     if (b && b->sign != '{' && !closes(f, i) && b->from && source_column(f, i) == b->from)
         return b->to;
     size_t level = levels(f, i, end) + (continued(f, i) && !closes(f, i));
@@ -379,7 +379,7 @@ char *fmt_source(arena *a, const char *s, size_t len, size_t *outlen)
     put_lines(&f, &v);
     set_columns(&v);
     g.s = join(&f, &v, outlen);
-    /* a layout that changed the program would be a defect of ours: give nothing */
+    /* a layout that changes the program would be a bug: return nothing */
     g.n = lex_all(a, g.s, *outlen, &t2);
     g.t = t2;
     return same_tokens(&f, &g) ? (char *)(uintptr_t)g.s : NULL;

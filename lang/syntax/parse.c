@@ -1,5 +1,6 @@
-/* parse: from the scanner's signs to the parser's tokens.  Here are the newline rule, the values of literals,
-   the documentation comments, where statements may stand, and what is said and left out after an error. */
+/* parse: from the scanner's signs to the parser's tokens.  It contains the newline rule, the values of
+   literals, documentation comments, the check where statements are allowed, and error messages and
+   recovery. */
 #include <ctype.h>
 #include <math.h>
 #include <stdio.h>
@@ -15,7 +16,7 @@ static const unsigned char keyword_begins[] = {
 #undef X
 };
 
-/* ---- what kind a token is ---- */
+/* ---- kinds of tokens ---- */
 
 static int keyword_of(const scanner *sc, span at)
 {
@@ -35,7 +36,7 @@ static bool is_relation(int t)
     return t >= T_EQ && t <= T_IN;
 }
 
-/* A line that stops at another token goes on in the next one. */
+/* A line that ends with another token continues on the next one. */
 static bool ends_statement(int t)
 {
     switch (t) {
@@ -59,7 +60,7 @@ static bool ends_statement(int t)
     }
 }
 
-/* what may stand between two comparisons that chain */
+/* tokens allowed between two chained comparisons */
 static bool goes_on(int t)
 {
     return is_literal(t) || (t >= T_TO && t <= T_HAT) || t == T_PRIME || t == T_DOT;
@@ -141,7 +142,7 @@ static int bracket_close(scanner *sc, int t, char sign)
 
 /* ---- values ---- */
 
-/* Digits without the point, the exponent moved accordingly: the locale has no part in it. */
+/* Digits without the point, with the exponent adjusted: independent of the locale. */
 static double number_value(scanner *sc, span at)
 {
     const char *p = sc->text + at.begin, *end = sc->text + at.end;
@@ -269,7 +270,7 @@ const char *scan_doc(const scanner *sc, uint32_t begin)
     return lo < sc->docs.n && sc->docs.at[lo].begin == begin ? sc->docs.at[lo].doc : NULL;
 }
 
-/* ---- lexical errors: said here, then read as what was meant ---- */
+/* ---- lexical errors: reported here, then read as intended ---- */
 
 static bool is_unit(const scanner *sc, const char *name, int n)
 {
@@ -359,7 +360,7 @@ static void bad_char(scanner *sc, span at)
             diag_hint(sc->d, e, "write %s", meant[i][1]);
 }
 
-/* a comment of another language is one here too, once it was said how to write it */
+/* a comment of another language is also skipped, after a message how to write it */
 static void bad_comment(scanner *sc, span at)
 {
     if (!sc->commented) {
@@ -377,7 +378,7 @@ static void bad_comment(scanner *sc, span at)
             sc->line = k + 1;
 }
 
-/* signs of other languages: the token that is meant */
+/* signs of other languages: the intended token */
 static int bad_sign(scanner *sc, span at, bool say)
 {
     static const struct {
@@ -419,9 +420,8 @@ static bool is_encoded(const scanner *sc, span at)
     return c && (c < 0x80 || at.end - at.begin > 1);
 }
 
-/* At the beginning of a statement: what follows is not a statement by itself, and is not to be blamed for
- * that.
- */
+/* At the beginning of a statement: the following text is not a statement by itself and must not be reported
+ * as one. */
 static bool stands_for_name(const scanner *sc, span at)
 {
     const char *p = sc->text + at.end;
@@ -430,7 +430,7 @@ static bool stands_for_name(const scanner *sc, span at)
     return *p == '{' || isalpha((unsigned char)*p) || strchr("='", p[strspn(p, " \t'")]);
 }
 
-/* The token to go on with, 0 to leave it out. */
+/* The token to continue with, 0 to skip it. */
 static int bad_token(scanner *sc, int t, span at)
 {
     bool say = !sc->failed;
@@ -494,7 +494,7 @@ static bool at_statement(const scanner *sc)
     return sc->last == 0 || sc->last == T_NEWLINE || sc->last == T_BODY_OPEN;
 }
 
-/* A word at the beginning of a line that would begin a statement, or stands where this one does. */
+/* A word at the beginning of a line that begins a statement, or has the column of this one. */
 static bool begins_another(const scanner *sc, int t, span at, bool fresh)
 {
     if (!fresh || sc->count == 0 || closing_of(t))
@@ -512,7 +512,7 @@ static bool last_begins_another(const scanner *sc)
 }
 
 /* While the parser skips, a block in braces is skipped whole, unless a word that begins statements stands
-   where this one began; nothing else holds the next statement back. */
+   where this one began; nothing else delays the next statement. */
 static bool in_block(const scanner *sc)
 {
     for (size_t n = sc->open.n; n && !sc->open.at[n - 1].body; n--)
@@ -546,7 +546,7 @@ static void hold(scanner *sc, int t, span at, bool fresh)
     sc->held = t, sc->held_at = at, sc->held_fresh = fresh;
 }
 
-/* what a line's end means here: 0 nothing */
+/* the meaning of a line end here: 0 nothing */
 static int line_end(const scanner *sc)
 {
     const bracket *b = innermost(sc);
@@ -596,8 +596,8 @@ static int end_of_text(scanner *sc, span at, span *out)
     return give_end(sc, T_BODY_CLOSE, out);
 }
 
-/* whether a } at the end of a line ends the body around it: what comes below stands where that began, and is
-   no } itself */
+/* whether a } at the end of a line ends the enclosing body: the text below has the column where that began,
+   and is not a } */
 static bool body_ends(const scanner *sc, span at, uint32_t col)
 {
     const char *p = sc->text + at.end;
@@ -613,7 +613,7 @@ static bool body_ends(const scanner *sc, span at, uint32_t col)
     return !*p;
 }
 
-/* The } of a block that was left out for want of its {: on the same line, or below its statement. */
+/* The } of a block that was skipped because its { is missing: on the same line, or below its statement. */
 static bool closes_unopened(scanner *sc, span at, bool fresh)
 {
     size_t n = statement_depth(sc);
@@ -641,7 +641,7 @@ static int brace_close(scanner *sc, span at, bool fresh, span *out)
         hold(sc, T_RBRACE, at, fresh);
         return give_end(sc, T_NEWLINE, out);
     }
-    /* one that we put there ourselves, or that a misplaced statement may explain */
+    /* one inserted here, or one that a misplaced statement may explain */
     if (n == 0 && (sc->lost.closed || sc->misplaced)) {
         sc->lost.closed -= sc->lost.closed > 0;
         return 0;
@@ -679,8 +679,8 @@ static bool wants_body(const scanner *sc)
            !sc->failed;
 }
 
-/* Without its { a body is read all the same, so that what stands in it is not blamed; a word that stands
-   below the header begins another statement.  0: there is a {. */
+/* Without its { a body is read nevertheless, so that its content gives no further errors; a word below the
+   header begins another statement.  0: there is a {. */
 static int body_unopened(scanner *sc, int t, span at, bool fresh, span *out)
 {
     bool other = t == T_RBRACE || (fresh && t != T_LBRACE && at.begin - sc->line <= sc->first_col);
@@ -739,7 +739,7 @@ static int token(scanner *sc, int t, span at, bool fresh, PARSER_STYPE *v, span 
     return is_literal(t) ? give_word(sc, t, at, v, out) : give(sc, t, at, out);
 }
 
-/* The next token's worth of text; sets *fresh when it is the first on its line. */
+/* The text of the next token; sets *fresh if it is the first on its line. */
 static int read(scanner *sc, span *at, bool *fresh)
 {
     int t = sc->ended ? 0 : scan_token(sc, at);
@@ -861,7 +861,7 @@ void scan_limit(scanner *sc, span at, const char *what, int most)
     sc->limited = true;
 }
 
-/* The place of something that is not there: the next token if it is on the same line, else what it should
+/* The place of something missing: the next token if it is on the same line, otherwise the token it should
  * follow. */
 static span gap_place(const scanner *sc)
 {
@@ -875,7 +875,7 @@ static void say_missing(scanner *sc, const bracket *b)
     diag_second(sc->d, e, b->at, "this '%c' is not closed", b->sign);
 }
 
-/* words that begin a statement in other languages, and what to write here; NULL: none of them */
+/* words that begin a statement in other languages, and the CDL form; NULL: none of them */
 static const char *foreign_statement(const char *word)
 {
 #define A_USE      "use imports definitions: use std.planar"
@@ -1132,7 +1132,7 @@ static const char *advice_run(const scanner *sc)
                : NULL;
 }
 
-/* statements whose parts stand otherwise here */
+/* statements whose parts have a different order in CDL */
 static const char *advice_form(const scanner *sc)
 {
     int t = sc->last;
@@ -1204,7 +1204,7 @@ static bool follows_for(const scanner *sc)
 
 #define DECIMAL "a decimal number has a point: 9.81"
 
-/* whether a bracket stands right after something that it may be an index of */
+/* whether a bracket directly follows something that it may index */
 static bool follows_operand(const scanner *sc, span at)
 {
     unsigned char before = at.begin ? (unsigned char)sc->text[at.begin - 1] : 0;
@@ -1326,7 +1326,7 @@ static const char *listed(const scanner *sc, const expected *want)
     return s.at;
 }
 
-/* What could stand here: an operand, or the signs the grammar names; NULL when that says nothing. */
+/* What is allowed here: an operand, or the signs given by the grammar; NULL if that is not informative. */
 static const char *wanted(const scanner *sc, const expected *want)
 {
     if (want->expr)
@@ -1397,7 +1397,7 @@ static bool block_unopened(const scanner *sc, const expected *want)
     }
 }
 
-/* Called with the last token given.  The parser throws away tokens until the statement's end. */
+/* Called with the last token given. The parser discards tokens until the end of the statement. */
 void scan_unexpected(scanner *sc, const expected *want)
 {
     if (!sc->failed && !sc->ended)
@@ -1412,7 +1412,7 @@ void scan_unexpected(scanner *sc, const expected *want)
         innermost(sc)->body = BEGINS_NO;
     if (!last_begins_another(sc))
         return;
-    /* what it throws away now is the next statement's: end this one, then give it again */
+    /* the token it discards now belongs to the next statement: end this one, then give the token again */
     hold(sc, sc->last == T_BODY_OPEN ? T_LBRACE : sc->last, sc->last_at, true);
     sc->open.n = statement_depth(sc);
     sc->resync = true;

@@ -1,14 +1,15 @@
-/* parse: source text -> AST.  Reentrant; reports to diags and goes on after an error (statement by
+/* parse: source text -> AST.  Reentrant; reports to diags and continues after an error (statement by
  * statement). */
 #ifndef CDL_PARSE_H
 #define CDL_PARSE_H
 #include "ast.h"
 
-/* Always returns a FILE node; with errors it holds what could be read (ERROR nodes where it could not). */
+/* Always returns a FILE node; if there are errors it contains the valid parts (and ERROR nodes for the
+   others). */
 ast *parse_source(arena *a, symtab *names, diags *d, uint32_t file);
 
-/* Whether the text is a whole input for the REPL: 1 complete, 0 wants more lines (open bracket, or a last
-   token that cannot end a statement). */
+/* Whether the text is a complete input for the REPL: 1 complete, 0 wants more lines (open bracket, or a
+   last token that cannot end a statement). */
 int parse_complete(arena *scratch, const char *text, size_t len);
 int parse_open_brackets(arena *scratch, const char *s, size_t len);
 

@@ -1,6 +1,6 @@
-/* parser: the grammar of the language.  Every statement ends in a NEWLINE that parse.c puts there; a { of statements
-   (BODY) and one of attributes are different tokens, so that an error is left behind at the end of its own statement.
-   Where a statement may stand is checked by parse.c. */
+/* parser: the grammar of the language.  Every statement ends in a NEWLINE that parse.c puts there; a { of
+   statements (BODY) and one of attributes are different tokens, so that an error is left behind at the end
+   of its own statement.  parse.c checks where a statement is allowed. */
 %code requires {
 #include <stdio.h>
 #include <string.h>
@@ -374,8 +374,8 @@ static ast *push(scanner *sc, ast *list, ast *kid) {
     return list;
 }
 
-/* What was read in spite of a bad sign in it may not be what was meant: nothing is made of it.  A statement
-   with others inside lives on without them; one that stands for several is taken apart. */
+/* A statement with a lexical error may not be what was intended, so it is dropped. A statement with others
+   inside is kept without them; one that stands for several is divided. */
 static ast *push_statement(scanner *sc, ast *list, ast *s) {
     bool holds_others = s->kind == AST_MODEL || s->kind == AST_EXPERIMENT || s->kind == AST_FOR;
     if (sc->failed && !holds_others) {
@@ -391,7 +391,7 @@ static uint32_t larger(uint32_t a, uint32_t b) { return a > b ? a : b; }
 
 static tree leaf(ast *n) { return (tree){n, 0, 1}; }
 
-/* Keeps every tree within what a recursive walk can stand; what is beyond becomes an ERROR. */
+/* Keeps every tree within the depth of recursive walks; deeper parts become an ERROR. */
 static tree bounded(scanner *sc, ast *n, uint32_t nest, uint32_t high) {
     if (nest <= AST_MAX_DEPTH && high <= HIGH_MAX) return (tree){n, nest, high};
     if (nest > AST_MAX_DEPTH) scan_limit(sc, n->at, "expressions nest deeper", AST_MAX_DEPTH);
@@ -422,7 +422,7 @@ static tree chain(scanner *sc, ast_kind k, span at, tree x) {
     return bounded(sc, NODE_(k, at, x.n), x.nest, x.high + 1);
 }
 
-/* A list with an empty place in front for what it is applied to. */
+/* A list with an empty first place for the applied function. */
 static tree headed(scanner *sc, span at) { return leaf(NODE(LIST, at, 0)); }
 
 static tree headless(tree list) {
@@ -552,7 +552,7 @@ static int yyreport_syntax_error(const yypcontext_t *ctx, scanner *sc, ast **fil
         want.expr = want.expr || kinds[i] == YYSYMBOL_TRUE;
         infix = infix || kinds[i] == YYSYMBOL_STAR;
     }
-    /* where an operator could follow, operators are not worth telling */
+    /* operators are not listed where any operator could follow */
     for (int i = 0; i < n && !want.expr; i++)
         if (!infix || !continues(kinds[i])) expect_add(&want, yysymbol_name(kinds[i]));
     scan_unexpected(sc, &want);

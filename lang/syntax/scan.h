@@ -14,10 +14,10 @@ typedef struct {
     uint32_t col;
 } bracket;
 
-/* braces that were missing, so that a } which belongs to them is not blamed */
+/* missing braces, so that a } that belongs to them is not reported */
 typedef struct {
-    uint32_t closed;    /* bodies closed for want of a }, whose } may yet come */
-    bool unopened;      /* a block without its {, whose } may yet come: */
+    uint32_t closed;    /* bodies closed because a } is missing, whose } may still follow */
+    bool unopened;      /* a block without its {, whose } may still follow: */
     uint32_t line, col; /* where the line of its statement begins, its column */
 } lost_braces;
 
@@ -38,7 +38,7 @@ typedef struct scanner {
     int held;
     span held_at;
     bool held_fresh;
-    bool resync;                   /* end the statement before what is held */
+    bool resync;                   /* end the statement before the held token */
     uint32_t line;                 /* where the line begins */
     bool fresh, blank, last_fresh; /* line without token, without anything; `last` began it */
     /* the statement's first token; how many were given */
@@ -74,5 +74,5 @@ typedef struct {
 void scan_unexpected(scanner *sc, const expected *want);
 void scan_limit(scanner *sc, span at, const char *what, int most);
 const char *scan_doc(const scanner *sc, uint32_t begin);
-void scan_doubt(scanner *sc, span at); /* the names in a text that could not be read are not to be missed */
+void scan_doubt(scanner *sc, span at); /* names in a text with syntax errors are not reported as unknown */
 #endif

@@ -369,7 +369,7 @@ static bool of_kind(const ir_input *in, void *ud)
     return in->kind == *(const in_kind *)ud;
 }
 
-/* does a derivative of a field stand in it with a coefficient that has cases in the coordinates? */
+/* does it contain a derivative of a field with a coefficient that has cases in the coordinates? */
 static bool has_cases(evaluator *ev, ir_ref flux)
 {
     ir_ref *in;
@@ -392,8 +392,8 @@ static bool has_cases(evaluator *ev, ir_ref flux)
     return false;
 }
 
-/* the derivative of a flux in a coordinate, written out; where its coefficient jumps that is not all, so the
- * flux is kept */
+/* the derivative of a flux with respect to a coordinate, written out; where its coefficient jumps this is
+ * incomplete, so the flux is kept */
 static ir_ref flux_derivative(evaluator *ev, ir_ref flux, int coord, span at)
 {
     ir_ref d = ir_space_derivative(ev->g, flux, coord);
@@ -416,7 +416,7 @@ static bool object_member(evaluator *ev, const value *v, sym name, span at, valu
     return v->object.in->find(v->object.in, ev, name, at, out) == LOOK_YES;
 }
 
-/* what has no derivative of the kind wanted counts as constant below: here it is refused instead */
+/* terms without such a derivative count as constant below: here they are refused instead */
 static bool derivable(evaluator *ev, const value *y, in_kind by, span at)
 {
     static const struct {
@@ -511,7 +511,7 @@ static bool is_rate(const ir_input *in, void *ud)
     return in->kind == IN_V;
 }
 
-/* neither a position, whose left limit is itself, nor something that jumps with other rates than these */
+/* neither a position, which equals its left limit, nor something that jumps with other rates */
 static bool not_of_rates(const ir_input *in, void *ud)
 {
     (void)ud;
@@ -682,7 +682,7 @@ static double quadrature(integrand *f, double a, double b, double tol, int depth
         if (i % 2)
             g += wg[i / 2] * (y + z);
     }
-    /* rounding of the panel's own size is no reason to go on */
+    /* a difference of the size of rounding ends the halving */
     if (depth == 0 || !(fabs(k - g) * fabs(h) > tol) || !(fabs(k - g) > QUADRATURE_ROUNDED * size) ||
         f->panels == 0)
         return k * h;
@@ -695,7 +695,7 @@ static bool other_than_bound(const ir_input *in, void *ud)
     return in->kind != IN_BOUND || in->at.base != *(int *)ud;
 }
 
-/* integral(f(s) for s in a..b): a number when nothing else is unknown, else the model keeps it */
+/* integral(f(s) for s in a..b): a number if nothing else is unknown, otherwise an integral of the model */
 static value b_integral(evaluator *ev, scope *in, const ast *call, const value *arg, size_t n)
 {
     (void)arg;
@@ -799,7 +799,7 @@ static value b_Sgn(evaluator *ev, scope *in, const ast *call, const value *arg, 
     return selection(ev, call, SET_SGN, v_num(0), &arg[0]);
 }
 
-/* interval(a, b) is (a + b)/2 + (b - a)/2 times a selection from [-1, 1]; which one, the row decides */
+/* interval(a, b) is (a + b)/2 + (b - a)/2 times a selection from [-1, 1], which the row determines */
 static value b_interval(evaluator *ev, scope *in, const ast *call, const value *arg, size_t n)
 {
     (void)in;

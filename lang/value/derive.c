@@ -26,7 +26,7 @@ typedef struct {
 #include "base/opcodes.def"
 #undef X
 
-/* d node / d operand i (0, 1, 2); only the one that is wanted is built */
+/* d node / d operand i (0, 1, 2); only the requested one is built */
 static ir_ref partial(ir *g, ir_ref n, int i)
 {
     ir_node x = *ir_at(g, n);

@@ -49,7 +49,7 @@ void table_scope_set(table_scope *s, sym name, value v)
     *vec_push(s->a, &s->order) = name;
 }
 
-/* names that look right from elsewhere */
+/* names that are correct in other languages */
 const char *eval_name_instead(sym name)
 {
     static const char *const list[][2] = {
@@ -160,8 +160,8 @@ static bool can_be_called(const evaluator *ev, const value *v)
     return v->kind == V_FN || v->kind == V_SERIES || v->kind == V_DOFS;
 }
 
-/* callee: a name that is called passes over what cannot be called, so floor(x) is a function beside a
-   constraint floor, and max(y) beside let max = 3; where there is nothing else, the first one is blamed */
+/* callee: a call ignores names that cannot be called, so floor(x) is a function beside a constraint floor,
+   and max(y) beside let max = 3; if there is nothing else, the first one is reported */
 static value name_value(evaluator *ev, scope *in, const ast *e, bool callee)
 {
     value v, passed = { .kind = V_ERROR };
@@ -180,7 +180,7 @@ static value name_value(evaluator *ev, scope *in, const ast *e, bool callee)
         return passed;
     if (found == LOOK_NO)
         return name_unknown(ev, in, e->name, e->at, callee);
-    /* a function of the language in place of something that could not be read */
+    /* a function of the language in place of a definition with a syntax error */
     if (found == LOOK_YES && !callee && v.kind == V_FN && v.fn.built && diag_doubtful(ev->d, e->name))
         return v_error();
     return found == LOOK_YES ? v : v_error();
@@ -222,7 +222,7 @@ void eval_leibniz_report(diags *d, const ast *e)
 
 /* ---- literals and operators ---- */
 
-/* Nm as N*m: the name of a unit that is two others side by side, not a slip such as kgg; NULL when it is not
+/* Nm as N*m: the name of a unit that consists of two others, not a typo such as kgg; NULL if it is not
  */
 static const char *unit_product(arena *a, const char *name)
 {
@@ -332,7 +332,7 @@ typedef struct {
 } open_case;
 typedef vec(open_case) open_cases;
 
-/* What holds when none of the open cases does.  Conditions are evaluated in order, until one is known to
+/* The value if none of the open cases applies.  Conditions are evaluated in order, until one is known to
  * hold. */
 static value cases_rest(evaluator *ev, scope *in, const ast *e, open_cases *open)
 {
@@ -420,7 +420,7 @@ static value eval_range(evaluator *ev, scope *in, const ast *e)
     return v;
 }
 
-/* values of one kind gathered: numbers become a vector, the rest a list */
+/* collects values of one kind: numbers become a vector, others a list */
 static value collect(evaluator *ev, const value *at, size_t n, span where)
 {
     bool numbers = true;
@@ -605,8 +605,8 @@ void fn_check_params(diags *d, const ast *fn)
             }
 }
 
-/* Calls of user functions whose values are known, of the same arguments, in one expression: functions that
-   call each other twice would double their work at each level.  Only numbers count as arguments. */
+/* Known values of calls of user functions with the same arguments in one expression: functions that call
+   each other twice would otherwise double the work at each level.  Only numbers count as arguments. */
 typedef struct known_call {
     const ast *fn;
     scope *in;
@@ -788,7 +788,7 @@ value eval_call(evaluator *ev, scope *in, const value *f, const value *arg, size
     return call_value(ev, in, NULL, f, arg, n, at);
 }
 
-/* arguments in the order of a user function's parameters; named ones find their place */
+/* arguments in the order of a user function's parameters; named ones are put in their place */
 static bool order_arguments(evaluator *ev, const value *f, const ast *call, value *arg, size_t n)
 {
     const ast *params = f->kind == V_FN && f->fn.fn ? f->fn.fn->kid[0] : NULL;
@@ -924,7 +924,7 @@ static value plain(evaluator *ev, value v, span at)
     return v.kind == V_DOFS ? eval_dofs(ev, &v, at) : v;
 }
 
-/* as eval, but a family of dofs is left whole, to be indexed */
+/* as eval, but a family of dofs is kept as a whole, to be indexed */
 value eval_keep(evaluator *ev, scope *in, const ast *e)
 {
     switch (e->kind) {

@@ -1,6 +1,6 @@
 /* eval: AST + scope -> value.  The one evaluator of expressions: constants are computed, what depends on
-   dofs, parameters or time becomes IR. Reports located errors to diags and gives V_ERROR; never reports twice
-   for one fault. */
+   dofs, parameters or time becomes IR. Reports located errors to diags and returns V_ERROR; never reports a
+   mistake twice. */
 #ifndef CDL_EVAL_H
 #define CDL_EVAL_H
 #include "value.h"
@@ -41,24 +41,25 @@ typedef struct evaluator {
     arena *a;
     symtab *names;
     diags *d;
-    ir *g;                            /* NULL in a session: then nothing symbolic can arise */
+    ir *g;                            /* NULL in a session: then all values are numbers */
     const struct index_names *family; /* indices in force while lowering a family, or NULL */
-    /* set when a family cannot be kept symbolic (an index that is not affine): its members are then taken one
-     * by one */
+    /* set if a family cannot be kept symbolic (an index that is not affine): its members are then evaluated
+     * one by one */
     bool needs_members;
-    /* A branch of `if` that a condition on indices alone chooses: an index that is out of range there may be
-       so only where the condition does not hold.  split is then set to the condition, beside needs_members;
-       the family is taken in two halves, in which the condition is assumed. */
+    /* A branch of `if` that a condition on indices alone chooses: an index that is out of range there may
+       be out of range only where the condition does not hold. split is then set to the condition, together
+       with needs_members; the family is divided into two halves, in each of which the condition is
+       known. */
     ir_ref pruned, split;
     const struct assumption *assumed;
-    bool inclusion;            /* inside an inclusion: set-valued terms may stand here */
-    bool callee;               /* the name looked up is being called: what cannot be called is passed over */
-    int depth;                 /* of calls */
-    bool deep;                 /* that it is too deep was reported */
-    int nest;                  /* of expressions, through calls and definitions: the stack is finite */
-    int64_t fuel;              /* elements that unrolled sums and comprehensions may still make */
-    int64_t calls;             /* of user functions in the expression at hand */
-    int64_t drawn;             /* calls whose value is not one of their arguments alone: random numbers */
+    bool inclusion; /* inside an inclusion: set-valued terms are allowed here */
+    bool callee;    /* the name looked up is being called: names that cannot be called are ignored */
+    int depth;      /* of calls */
+    bool deep;      /* whether too deep nesting was reported */
+    int nest;       /* of expressions, through calls and definitions: the stack is finite */
+    int64_t fuel;   /* elements that unrolled sums and comprehensions may still create */
+    int64_t calls;  /* of user functions in the expression at hand */
+    int64_t drawn;  /* calls whose value depends on more than their arguments: random numbers */
     struct known_calls *known; /* values of calls in the expression at hand, once there are many */
     int bounds;                /* variables of integrals outside of models */
     struct model *model;       /* being compiled, or NULL */
@@ -67,14 +68,14 @@ typedef struct evaluator {
 enum { EVAL_MAX_DEPTH = 200, EVAL_MAX_NEST = 2500, EVAL_FUEL = 4000000, EVAL_MANY_CALLS = 1000 };
 
 value eval(evaluator *ev, scope *in, const ast *e);
-/* as eval, but a family of dofs stays whole, to be indexed */
+/* as eval, but a family of dofs is kept as a whole, to be indexed */
 value eval_keep(evaluator *ev, scope *in, const ast *e);
 /* With checks: a scalar number / constant scalar / constant integer / truth value; on failure reports and
  * returns false. `what` names it in messages. */
 bool eval_scalar(evaluator *ev, scope *in, const ast *e, const char *what, value *out);
 bool eval_constant(evaluator *ev, scope *in, const ast *e, const char *what, double *out);
 bool eval_integer(evaluator *ev, scope *in, const ast *e, const char *what, int32_t *out);
-/* Operations on values, with units and shapes checked; `at` is blamed. */
+/* Operations on values, with units and shapes checked; `at` is the place of messages. */
 value eval_op(evaluator *ev, op_code op, const value *a, const value *b, const value *c, span at);
 value eval_gen(evaluator *ev, scope *in, const ast *gen); /* all values of a generator: a vector, or a list */
 bool eval_is_time(const evaluator *ev, const value *v);   /* exactly t? */
@@ -120,7 +121,7 @@ const ast *eval_leibniz(const ast *e);
 void eval_leibniz_report(diags *d, const ast *e);
 bool eval_unit_behind(const ast *e); /* a unit after an expression, as in (1 + 1) [m] */
 void eval_unit_report(diags *d, const ast *e);
-const char *eval_name_instead(sym name); /* what to write for a name of another language, or NULL */
+const char *eval_name_instead(sym name); /* the CDL form of a name of another language, or NULL */
 /* t, pi, inf and the built-in functions: the outermost scope. */
 scope *eval_root_scope(evaluator *ev);
 #endif

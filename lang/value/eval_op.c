@@ -329,7 +329,7 @@ static bool is_finite(const value *v, int32_t k)
     return x.num.r0 || isfinite(x.num.d0);
 }
 
-/* constants alone made something that is not a finite number: 1e300^2, 1/0, sqrt(-1) */
+/* constants give a value that is not finite: 1e300^2, 1/0, sqrt(-1) */
 static bool left_numbers(const value *r, const value *a, const value *b, const value *c)
 {
     for (int32_t k = 0; k < v_count(r); k++)

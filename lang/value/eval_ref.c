@@ -6,7 +6,7 @@
 
 /* ---- subscripts ---- */
 
-/* sums and products of indices end here; what lies beyond is no index of anything */
+/* limit of sums and products of indices; larger numbers index nothing */
 enum { TOO_LARGE = 1 << 30 };
 static int32_t small(int64_t x)
 {
@@ -38,8 +38,8 @@ static bool address_fixed(const address *a)
     return true;
 }
 
-/* node = at.base + sum at.stride[k]*index[k]?  Only sums, differences and products with constants are looked
- * through. */
+/* node = at.base + sum at.stride[k]*index[k]?  Only sums, differences and products with constants are
+ * recognised. */
 static bool affine(const ir *g, ir_ref r, address *at, int depth)
 {
     const ir_node *n = ir_at(g, r);
@@ -502,7 +502,7 @@ bool eval_is_time(const evaluator *ev, const value *v)
     return in && in->kind == IN_TIME;
 }
 
-/* A degree of freedom, a rate or a base as it was; a rotation is a formula of these. */
+/* A past degree of freedom, rate or base; a rotation is a formula of these. */
 static ir_ref past_of(ir *g, ir_ref input, void *ud)
 {
     const ir_ref *when = ud;

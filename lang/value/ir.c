@@ -1,4 +1,4 @@
-/* ir: the DAG.  Nodes lie in one array, found again through a hash table; refs are creation numbers, so an
+/* ir: the DAG. Nodes are in one array and are found through a hash table; refs are creation numbers, so an
    operand is always older than its user and nothing (order of operands, walks, dumps) depends on addresses.
 
    Simplification is algebra over the reals: x*0, 0/x and x - x become 0, although they are not where x is inf
@@ -37,7 +37,7 @@ struct ir {
 
 /* ---- nodes ---- */
 
-/* grows p from old to n items; what is new is not cleared, so that pages are first touched when they are used
+/* grows p from old to n items; new items are not cleared, so pages are first accessed when they are used
  */
 static void *regrow(arena *a, void *p, size_t old, size_t n, size_t size)
 {
@@ -46,7 +46,7 @@ static void *regrow(arena *a, void *p, size_t old, size_t n, size_t size)
     return old ? arena_grow(a, p, old * size, n * size) : arena_alloc(a, n * size);
 }
 
-/* room for cap nodes; a walk that is not under way has nothing to keep */
+/* room for cap nodes; walks that are not in progress have nothing to keep */
 static void walk_fit(arena *a, ir_walk *w, size_t cap)
 {
     size_t keep = w->n ? w->cap : 0;
@@ -143,9 +143,9 @@ static bool node_equal(const ir *g, const ir_node *n, const ir_input *in, const 
     return m->a == n->a && m->b == n->b && m->c == n->c && bits_of(m->k) == bits_of(n->k);
 }
 
-/* The line where a node is looked for first goes with its youngest operand: what is built together lies
-   together, and the cache keeps up.  What finds that line full (many users of one node) jumps on from line
-   to line by its hash. */
+/* The first line searched for a node depends on its youngest operand: nodes built together are stored
+   together, which helps the cache. If this line is full (many users of one node), the search continues from
+   line to line by the hash. */
 static size_t home_line(const ir_node *n, uint32_t hash)
 {
     if (n->op >= OP_COUNT)
@@ -282,7 +282,7 @@ static bool is_truth(const ir *g, ir_ref n)
     return op_decides(g->node[n].op) || is_value(g, n, 0) || is_value(g, n, 1);
 }
 
-/* constants that may be moved and multiplied: far from overflow and from the loss of digits */
+/* constants that may be moved and multiplied without overflow or loss of digits */
 static bool harmless(double k)
 {
     return fabs(k) > FOLDED_LEAST && fabs(k) < 1e200;
@@ -294,7 +294,7 @@ static bool inverse_exact(double k)
     return fabs(frexp(k, &e)) == 0.5;
 }
 
-/* n = num/den*rest, the constant factor taken off */
+/* n = num/den*rest, with the constant factor separated */
 typedef struct {
     double num, den;
     ir_ref rest;
@@ -921,7 +921,7 @@ static uint64_t shape_hash(const ir *g, const ir_walk *w, const uint64_t *h, con
             r = hash64(r, (uint32_t)in->at.stride[i]);
         return in->arg ? hash64(r, h[ir_memo(w, in->arg)]) : r;
     }
-    /* which operand is older says nothing about the shape */
+    /* the age of operands does not affect the shape */
     uint64_t a = h[ir_memo(w, x->a)], b = x->b ? h[ir_memo(w, x->b)] : 0;
     bool swap = is_commutative(x->op) && a > b;
     r = hash64(hash64(r, swap ? b : a), swap ? a : b);

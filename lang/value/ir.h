@@ -15,7 +15,7 @@ typedef slot_map address; /* base + sum stride[k]*index[k] */
 
 typedef struct ir_input {
     in_kind kind;
-    address at; /* what it counts depends on the kind: see program.h */
+    address at; /* its meaning depends on the kind: see program.h */
     ir_ref arg; /* IN_PAST_*: the time it is read at; else IR_NONE */
 } ir_input;
 
@@ -71,7 +71,7 @@ ir_ref ir_space_derivative(ir *g, ir_ref root, int coordinate);
 
 /* A formula in the language itself, with as few parentheses as precedence allows; it reads back as the same
    value, bit for bit (and as the same node, but for where a minus stands).  name() prints an input.  Shared
-   terms are written out each time; what goes beyond IR_PRINT_MAX terms is cut to `…`. */
+   terms are written out each time; beyond IR_PRINT_MAX terms the text is cut to `…`. */
 enum { IR_PRINT_MAX = 1 << 18 };
 typedef void (*ir_namer)(text *out, const ir *g, const ir_input *in, void *ud);
 void ir_print(text *out, const ir *g, ir_ref root, ir_namer name, void *ud);
@@ -82,8 +82,8 @@ void ir_dump(text *out, const ir *g, const ir_ref *roots, size_t n, ir_namer nam
 uint64_t ir_hash(const ir *g, arena *scratch, ir_ref root, uint64_t h);
 
 /* A walk: the nodes below the roots, each once, operands (from left to right) before what uses them.  Nodes
-   numbered below `from` are left out: an operand is older than its user, so nothing there depends on `from`.
-   Each node has a word to keep a result in, 0 at first.  Walks may nest; end them in reverse. */
+   numbered below `from` are left out: an operand is older than its user, so nothing there depends on
+   `from`.  Each node has a word for a result, initially 0.  Walks may nest; end them in reverse. */
 typedef struct ir_walk {
     ir_ref *order;
     size_t n;

@@ -1,6 +1,6 @@
-/* ir_print: nodes as formulas of the language, and as a numbered list.  Formulas are written from a
-   stack of what is still to come, so that their depth does not matter; each piece knows how tightly it must
-   hold together where it stands. */
+/* ir_print: nodes as formulas of the language, and as a numbered list.  Formulas are written from a stack
+   of pending pieces, so that their depth does not matter; each piece knows the precedence required at its
+   place. */
 #include <ctype.h>
 #include <math.h>
 #include "ir.h"
@@ -91,7 +91,7 @@ static int level(const ir *g, ir_ref n)
     }
 }
 
-/* what is pushed last is printed first */
+/* the piece pushed last is printed first */
 static void push_node(printer *p, ir_ref n, int least)
 {
     *vec_push(p->out->a, &p->todo) = (piece){ .node = n, .least = least };

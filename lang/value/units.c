@@ -88,7 +88,7 @@ bool dim_equal(dim a, dim b)
     return a.any || b.any || !memcmp(a.e, b.e, sizeof a.e);
 }
 
-/* exponents past the range stay at its end: nothing real is there */
+/* exponents beyond the range are clipped: no real unit has them */
 static int16_t exponent_fit(int e)
 {
     return (int16_t)(e > INT16_MAX ? INT16_MAX : e < -INT16_MAX ? -INT16_MAX : e);
@@ -120,7 +120,7 @@ dim dim_pow(dim a, double exponent, bool *ok)
     for (int k = 0; k < DIM_BASES; k++) {
         if (!a.e[k])
             continue;
-        /* 1/3 is not a double, so a hair of difference is forgiven */
+        /* 1/3 is not a double, so a tiny difference is accepted */
         double e = a.e[k] * exponent, whole = rint(e);
         *ok = fabs(e) <= INT16_MAX && fabs(e - whole) <= EXPONENT_WHOLE * (1 + fabs(e));
         if (!*ok)

@@ -8,7 +8,7 @@
 #include "units.h"
 
 typedef enum {
-    V_ERROR, /* was reported already; everything made of it is V_ERROR too */
+    V_ERROR, /* already reported; everything computed from it is V_ERROR too */
     V_NUM,   /* real scalar, vector or matrix */
     V_BOOL,  /* truth value (d is 0 or 1, or symbolic) */
     V_STRING,
@@ -17,7 +17,7 @@ typedef enum {
     V_FN,     /* user function or built-in */
     V_SET,    /* ball(c, r), box, halfspace …: a set description */
     V_SERIES, /* numbers over the samples of a run */
-    V_MODEL,  /* a model declaration: fn.fn is its AST, fn.in the scope it stands in */
+    V_MODEL,  /* a model declaration: fn.fn is its AST, fn.in its scope */
     V_OBJECT, /* a part, a constraint, a run, a rod …: has members, answered by its scope */
     V_DOFS,   /* a whole family of dofs, not yet subscripted */
     V_WORD    /* a bare name used as an option value (contact = find) */
@@ -92,7 +92,7 @@ struct value {
     };
 };
 
-/* How a series answers y(1.5), y' and y'': supplied by the results. */
+/* The functions for y(1.5), y' and y'' of a series: supplied by the results. */
 typedef struct series_ops {
     double (*at)(void *of, int32_t column, int order, double t);
     bool (*derivative)(const value *y, value *out); /* y' */

@@ -1,5 +1,5 @@
-/* arena: blocks in a list, newest first; released blocks wait in a second list to be used again, so that a
-   loop between mark and release stops asking for memory after its first turn. */
+/* arena: blocks in a list, newest first; released blocks are kept in a second list and reused, so that a
+   loop between mark and release allocates memory only in its first iteration. */
 #define _DEFAULT_SOURCE
 #include <float.h>
 #include <math.h>
@@ -11,7 +11,7 @@
 #include "arena.h"
 #include "budget.h"
 
-/* under the address sanitizer, memory not handed out may not be touched */
+/* under the address sanitizer, memory that was not allocated must not be accessed */
 #ifdef __SANITIZE_ADDRESS__
 #include <sanitizer/asan_interface.h>
 #define POISON(p, n)   ASAN_POISON_MEMORY_REGION((p), (n))
@@ -40,7 +40,7 @@ struct arena {
     size_t held, next; /* bytes held; data bytes of the next block */
 };
 
-/* large blocks in large pages, where there are such: touching them first costs less */
+/* large blocks in large pages, if available: the first access to them costs less */
 static void pages_large(void *p, size_t n)
 {
 #ifdef MADV_HUGEPAGE
@@ -233,7 +233,7 @@ void *arena_grow(arena *a, void *p, size_t old, size_t n)
         return p;
     size_t room = round_up(a, n), had = round_up(a, old);
     block *b = a->top;
-    /* the last thing allocated: its end is where the next one would begin */
+    /* the last allocation: its end is where the next one would begin */
     if (b && (char *)p + had == b->data + b->used && b->cap - b->used >= room - had) {
         b->used += room - had;
         UNPOISON(p, n);

@@ -1,6 +1,6 @@
-/* arena: the only caller of malloc.  Memory is taken in blocks and given back all at once, or down to a mark.
-   When no memory is left, an arena jumps to the handler of its owner (an API entry), so code between never
-   sees NULL. */
+/* arena: the only caller of malloc.  Memory is taken in blocks and given back all at once, or down to a
+   mark.  If no memory is left, an arena jumps to the handler of its owner (an API entry), so the code in
+   between never sees NULL. */
 #ifndef CDL_ARENA_H
 #define CDL_ARENA_H
 #include <setjmp.h>
@@ -8,8 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Same meaning as in cdl.h: grow(ud, p, n) is realloc, n == 0 frees.  budget (may be NULL): counts what its
-   arenas hold. */
+/* Same meaning as in cdl.h: grow(ud, p, n) is realloc, n == 0 frees.  budget (may be NULL): counts the
+   memory of its arenas. */
 typedef struct allocator {
     void *(*grow)(void *ud, void *p, size_t n);
     void *ud;
@@ -35,7 +35,7 @@ struct budget *arena_budget(const arena *a);
 /* Counts work, a nanosecond each, and jumps to the handler when the budget is spent or an interrupt came: for
    loops that allocate nothing.  Allocating counts by itself. */
 void arena_tick(arena *a, int64_t work);
-void arena_trim(arena *a); /* gives blocks back that wait to be used again */
+void arena_trim(arena *a); /* frees the blocks that were kept for reuse */
 
 void *arena_alloc(arena *a, size_t n); /* 16-aligned, not cleared */
 void *arena_zalloc(arena *a, size_t n);

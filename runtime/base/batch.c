@@ -1,7 +1,7 @@
 /* batch: many members of a kernel at a time.  Each instruction is a loop over lanes that the compiler
-   vectorises (build with -O3 -fno-math-errno -fno-trapping-math; values do not depend on it).  A table says
-   where the lanes of each register are: in the register file, or, when all members are run, in the caller's
-   own vectors, so that nothing is copied that lies there in order. */
+   vectorises (build with -O3 -fno-math-errno -fno-trapping-math; values do not depend on it).  A table
+   contains the place of the lanes of each register: in the register file or, if all members are run, in the
+   caller's own vectors, so that contiguous data are not copied. */
 #include <math.h>
 #include <string.h>
 #include "program/program.h"
@@ -55,7 +55,7 @@ void batch_start(const tape *t, double *reg)
 }
 
 /* ---- instructions ---- */
-/* dst may be an operand's register: lanes never mix.  clang finds out by itself, at run time. */
+/* dst may be an operand's register: lanes never mix.  clang checks this itself, at run time. */
 #ifdef __clang__
 #define NO_OVERLAP
 #else
@@ -123,8 +123,8 @@ static inline __attribute__((always_inline)) void code_run(const instr *p, const
 }
 #undef RUN
 
-/* The same code for what every machine has and for wider vectors; neither fuses multiply and add: the same
- * values. */
+/* The same code for the basic instruction set and for wider vectors; neither fuses multiply and add, so
+ * values are the same. */
 #define RUNNER (const instr *p, const instr *end, const double *table, int n)
 typedef void(*code_runner) RUNNER;
 static void code_run_base RUNNER
@@ -220,7 +220,7 @@ typedef struct walk {
     double *reg, *table, *out; /* out: of the next member to be run */
     code_runner run;
     int width;                        /* lanes of the longest chunk of the row */
-    bool fresh;                       /* the lanes of inputs hold nothing that may stay */
+    bool fresh;                       /* the lanes of inputs contain nothing that can be reused */
     int waiting;                      /* members of short rows not yet run */
     int32_t index[MAX_INDEX * LANES]; /* theirs */
 } walk;
@@ -242,7 +242,7 @@ static void lanes_stride(double *restrict d, const double *restrict from, ptrdif
     }
 }
 
-/* The same value for all lanes is put only when it changes. */
+/* A value that is the same for all lanes is written only when it changes. */
 static void lanes_hold(const walk *w, double *d, double x)
 {
     if (w->fresh || memcmp(d, &x, sizeof x))
@@ -286,7 +286,7 @@ static void row_gather(walk *w, uint32_t r, const int32_t *index, int n)
     }
 }
 
-/* One output is computed where it belongs, unless it is an input, a constant or from the head. */
+/* One output is computed in its final place, unless it is an input, a constant or from the head. */
 static bool out_in_place(const tape *t)
 {
     return t->nout == 1 && t->out[0] >= t->nin + t->nconst && t->nhead < t->ncode;

@@ -18,7 +18,7 @@ double clock_seconds(void)
     return (double)t.tv_sec + NANOSECOND * (double)t.tv_nsec;
 }
 
-/* the number in a file of the system; 0 when there is none */
+/* the number in a system file; 0 if there is none */
 static double number_in(const char *path)
 {
     char buf[64] = "";
@@ -112,7 +112,7 @@ void budget_wind_up(budget *b)
 
 bool budget_hold(budget *b, int64_t bytes)
 {
-    /* messages about the end need a little */
+    /* messages about the end need some memory */
     const int64_t reserve = b->held ? 4 << 20 : 0;
     if (bytes > 0 && bytes > b->memory + reserve - b->memory_held) {
         b->why = SPENT_MEMORY;

@@ -1,4 +1,4 @@
-/* diag: collects what was found wrong and draws it, as text with carets or as JSON lines. */
+/* diag: collects diagnostics and prints them, as text with carets or as JSON lines. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -45,7 +45,7 @@ diags *diags_new(arena *a)
     diags *d = arena_make(a, diags);
     d->a = a;
     *vec_push(a, &d->sources) = NULL;
-    vec_reserve(a, &d->list, 2 * DIAG_MAX); /* all that is ever kept, so entries do not move */
+    vec_reserve(a, &d->list, 2 * DIAG_MAX); /* the largest number ever kept, so entries do not move */
     return d;
 }
 
@@ -98,7 +98,7 @@ static const source *source_of(const diags *d, span s)
     return s.file && s.file < d->sources.n ? d->sources.at[s.file] : NULL;
 }
 
-/* the span within its source, whatever its maker wrote */
+/* the span clipped to its source */
 static span span_clamp(const source *s, span at)
 {
     if (at.begin > s->len)
@@ -205,8 +205,8 @@ static bool follows_from(const diag *later, const diag *e)
            e->at.end <= later->at.end;
 }
 
-/* whether enough of this severity were kept, or one at the same place, or the cause of this one; what has no
-   place is never the same */
+/* whether enough of this severity were kept, or one at the same place, or its cause; diagnostics without a
+   place always differ */
 static bool diag_too_much(const diags *d, const diag *later)
 {
     size_t kept = 0;
@@ -401,7 +401,7 @@ void near_try(near *q, const char *candidate)
     size_t most = n / 3 > 1 ? n / 3 : 1;
     if ((n > m ? n - m : m - n) > most)
         return;
-    /* a name that differs in case alone is nearer than any edit */
+    /* a name that differs only in case is nearer than any edit */
     size_t dist = same_but_case(a, n, b, m) ? 0 : edit_distance(a, n, b, m);
     if (dist > most || dist >= n || dist >= q->bestd)
         return;
@@ -427,7 +427,7 @@ static int by_name(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* names come in the order of tables that are no order at all */
+/* names come in the arbitrary order of tables */
 void diag_near_or_all(diags *d, diag *e, const near *n)
 {
     text list = { .a = d->a };
@@ -521,7 +521,7 @@ static size_t char_width(uint32_t c)
     return c < 0x300 ? 1 : IN(c, none) ? 0 : IN(c, two) ? 2 : 1;
 }
 
-/* what would steer the terminal: control characters, and those that turn the direction of writing */
+/* characters that control a terminal: control characters, and those that change the direction of writing */
 static bool char_steers(uint32_t c)
 {
     static const range steers[] = {

@@ -1,4 +1,4 @@
-/* diag: sources, spans and what was found wrong in them.  The one place that draws carets. */
+/* diag: sources, spans and the diagnostics about them. The only place that draws carets. */
 #ifndef CDL_DIAG_H
 #define CDL_DIAG_H
 #include <stdbool.h>
@@ -52,14 +52,14 @@ typedef struct diags {
     vec(source *) sources; /* [0] is a placeholder */
     vec(diag) list;
     size_t errors, warnings; /* all, kept or not */
-    map64 doubt;             /* names in statements that could not be read, see diag_doubtful */
+    map64 doubt;             /* names in statements with syntax errors, see diag_doubtful */
     bool doubt_all;          /* any name may be one: a library could not be read */
 } diags;
 
 diags *diags_new(arena *a);
 uint32_t diags_add_source(diags *d, const char *name, const char *text, size_t len); /* copies */
-/* A source that passes: it lies in an arena of the caller, who drops it before that is released.  What still
-   refers to it (kept) gets a copy that stays. */
+/* A temporary source: it is in an arena of the caller, who drops it before the arena is released.
+   Diagnostics that still refer to it (kept) get a lasting copy. */
 uint32_t diags_add_passing(diags *d, arena *a, const char *name, const char *text, size_t len);
 void diags_drop_passing(diags *d, uint32_t file, bool kept);
 /* Adds an error.  Returns it, for diag_hint and diag_second (both accept NULL); NULL when it was dropped:
@@ -80,25 +80,25 @@ near near_to(const char *got);
 void near_try(near *n, const char *candidate);
 const char *near_best(const near *n); /* NULL when nothing is close */
 void diag_near(diags *d, diag *e, const near *n);
-/* The same; when none is close, and they are few, the hint names them all. */
+/* The same; if none is close and they are few, the hint lists them all. */
 void diag_near_or_all(diags *d, diag *e, const near *n);
-/* What would mend it, for editors: `right` in place of `wrong`, which stands in the error's span. */
+/* A correction for editors: `right` replaces `wrong`, which is in the span of the error. */
 void diag_replace(diags *d, diag *e, const char *wrong, const char *right);
-/* Where `wrong` stands; SPAN_NONE when it does not stand there. */
+/* The place of `wrong`; SPAN_NONE if it is not there. */
 span diag_wrong_place(const diags *d, const diag *e);
 
 void diags_sort(diags *d, size_t from); /* by place, stable, the entries from `from` on */
-/* One mistake, one message: a name that stands in a statement which could not be read is not reported as
-   unknown.  diag_doubtful counts an error without keeping it, so that what needs the name fails. */
+/* One mistake, one message: a name that occurs in a statement with a syntax error is not reported as
+   unknown. diag_doubtful counts an error without keeping it, so that code that needs the name fails. */
 void diag_doubt(diags *d, sym name);
 bool diag_doubtful(diags *d, sym name);
-void diag_doubt_end(diags *d); /* forgets them: the next text stands for itself */
+void diag_doubt_end(diags *d); /* forgets them before the next text */
 /* After an attempt: as if nothing had been reported since there were so many errors and messages. */
 void diag_forget(diags *d, size_t errors, size_t messages);
 /* Text as compilers print it, one entry after the other; colour: ANSI.  JSON: an object a line. */
 void diag_print(const diags *d, const diag *e, bool colour, text *out);
 void diag_print_json(const diags *d, const diag *e, text *out);
-/* Text that people read: characters that would steer a terminal (control characters except newline and tab,
+/* Text for people: characters that would control a terminal (control characters except newline and tab,
    also those of U+0080..U+009F; what turns the direction of writing) and bytes that are no UTF-8 as \u001b.
    Writes at most `room` bytes and returns how many there are. */
 size_t visible_text(const char *p, size_t n, char *out, size_t room);

@@ -28,7 +28,8 @@ const char *foreign_missing(void)
 
 #else
 
-/* What the loader would keep for us.  Two threads that come here at once find the same addresses. */
+/* Addresses that the loader would otherwise keep. Two threads that arrive simultaneously find the same
+   addresses. */
 static _Atomic(void *) found[FOREIGN_ROUTINES];
 static _Atomic(const char *) missing;
 
@@ -41,7 +42,7 @@ static const struct {
 #undef FOREIGN_ROUTINE
 };
 
-/* int, pointer or nothing: what a caller expects is in the same register */
+/* int, pointer or nothing: the result is in the same register in all cases */
 static intptr_t fails_with_0(void)
 {
     return 0;

@@ -1,6 +1,6 @@
-/* foreign: routines of LAPACK and SuiteSparse.  FOREIGN(klu_solve)(...) calls one, whose header the
-   caller includes; its library is loaded at the first call.  With BLAS these libraries take longer to start
-   than a small model takes to run, and most models never call them. */
+/* foreign: routines of LAPACK and SuiteSparse.  FOREIGN(klu_solve)(...) calls one, whose header the caller
+   includes; its library is loaded at the first call.  With BLAS, loading these libraries takes longer than
+   running a small model, and most models never call them. */
 #ifndef CDL_FOREIGN_H
 #define CDL_FOREIGN_H
 
@@ -13,7 +13,7 @@ typedef enum foreign_routine {
 
 #define FOREIGN(name) ((__typeof__(name) *)foreign_find(FOREIGN_##name))
 
-/* Its address.  Where the library cannot be loaded, that of a function which says that it failed. */
+/* Its address. If the library cannot be loaded, the address of a function that returns failure. */
 void *foreign_find(foreign_routine r);
 /* The file of a library that could not be loaded, or NULL. */
 const char *foreign_missing(void);

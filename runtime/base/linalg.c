@@ -46,7 +46,8 @@ bool factor_diagonal(factor *f, const double *d, int *bad)
 }
 
 /* [emit c */
-/* L in the lower triangle; a pivot must keep a part of its diagonal entry that is above rounding. */
+/* L in the lower triangle; a pivot must keep a fraction of its diagonal entry that is larger than
+   rounding. */
 static bool chol_plain(double *a, int n, int *bad)
 {
     for (int j = 0; j < n; j++) {
@@ -92,7 +93,8 @@ static void pivot_units(const double *a, int n, double *unit)
         unit[i] = power_unit(fabs(a[(size_t)i * n + i]));
 }
 
-/* A pivot counts beside the largest entry that its row had: equations may be in units of their own. */
+/* A pivot is compared with the largest original entry of its row, because equations may be in different
+   units. */
 static bool pivot_counts(double d, double size)
 {
     return fabs(d) > PIVOT_LU * size && isfinite(d);
@@ -404,8 +406,8 @@ bool least_norm(double *a, double *b, int m, int n, arena *scratch)
                                         &rank, work, lwork) == 0;
 }
 
-/* KLU, not UMFPACK: the fronts of contact problems and of rods are small, and their upkeep cost three times
- * the factorisation */
+/* KLU, not UMFPACK: the fronts of contact problems and rods are small, and managing them took three times
+ * as long as the factorisation */
 bool sparse_lu(int n, int *p, int *i, double *x, bool rows, int *order, int m, double *b)
 {
     klu_common c;
@@ -427,7 +429,7 @@ struct sparse_factors {
     klu_common common;
     klu_symbolic *symbolic;
     klu_numeric *numeric;
-    /* UMFPACK's, which solves with the matrix itself at hand */
+    /* UMFPACK's, which needs the matrix itself to solve */
     void *order, *factors;
     double *x, *copy;
 };
@@ -605,7 +607,7 @@ bool sparse_order(int n, const int *p, const int *i, int *order)
     return FOREIGN(amd_order)(n, p, i, order, NULL, NULL) >= AMD_OK;
 }
 
-/* memory is cholmod's own, and nothing of an arena is taken while it holds any */
+/* memory is cholmod's own, and nothing is allocated from an arena while it holds any */
 static cholmod_sparse lower_half(int n, int *p, int *i, double *x)
 {
     return (cholmod_sparse){ .nrow = (size_t)n,

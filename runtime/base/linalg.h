@@ -75,23 +75,22 @@ void sym_shortest_use(const double *a, int rank, const double *b, double *x, int
  * and its column are multiplied by it; 1 where there is none.  Problems that differ in their units alone are
  * then the same to the last bit, where units differ by powers of two. */
 double power_unit(double a);
-/* sym_shortest with each row in a unit of its own, where they say nothing about each other; n more doubles of
- * work. */
+/* sym_shortest for rows in different, unrelated units; n more doubles of work. */
 int sym_shortest_rows(double *a, const double *b, double *x, int n, double *work, int *iwork);
 /* Least squares solution of smallest norm of A x = b, any A (m by n); the result is in b (room for max(m,
  * n)).  False: failed. */
 bool least_norm(double *a, double *b, int m, int n, arena *scratch);
-/* b <- A^-1 b, m right sides one after the other, A sparse by columns (p, i, x), or by rows; order: in which
-   unknowns are eliminated, NULL where none is known.  False: singular.  Nothing of an arena is taken in
-   between: memory is that of the library. */
+/* b <- A^-1 b, m right sides one after the other, A sparse by columns (p, i, x), or by rows; order: in
+   which unknowns are eliminated, NULL where none is known.  False: singular.  Nothing is allocated from an
+   arena in between: memory is that of the library. */
 bool sparse_lu(int n, int *p, int *i, double *x, bool rows, int *order, int m, double *b);
 
-/* Factors of sparse matrices with one pattern (p, i), by columns.  Their memory is that of the library:
-   whoever makes them frees them before more is allocated from an arena. */
+/* Factors of sparse matrices with one pattern (p, i), by columns.  Their memory is that of the library: the
+   code that creates them frees them before it allocates more from an arena. */
 typedef struct sparse_factors sparse_factors;
 /* many: fill is expected to be large, as in space (UMFPACK); else KLU */
 sparse_factors *sparse_factors_new(arena *a, int n, int *p, int *i, bool many);
-/* pivots: are chosen anew, those of the last matrix may be small; false: singular, or no memory */
+/* pivots are chosen again, because those of the last matrix may be small; false: singular, or no memory */
 bool sparse_factors_put(sparse_factors *f, double *x, bool pivots);
 /* b <- A^-T b: the solution for a matrix given by rows */
 bool sparse_factors_solve_rows(sparse_factors *f, double *b);

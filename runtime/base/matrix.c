@@ -76,7 +76,7 @@ matrix_shape matrix_shape_of(int n, matrix_place *place, size_t count, arena *a)
     }
     if (below == 0 && above == 0)
         return matrix_diagonal(n);
-    /* a row of a dense matrix is not worth more than a few entries of a sparse one */
+    /* a dense row costs as much as a few entries of a sparse one */
     if (n <= MATRIX_SMALL || (double)count > 0.3 * n * (double)n)
         return matrix_dense(n);
     int side = below > above ? below : above;
@@ -142,7 +142,7 @@ static inline double row_times(const matrix_shape *s, const double *a, const dou
     }
 }
 
-/* three diagonals, as chains have them: rows away from the ends without a question */
+/* three diagonals, as in chains: inner rows need no tests */
 static void tridiagonal_add(const double *a, const double *x, double *y, int n)
 {
     y[0] += a[1] * x[0] + a[2] * x[1];

@@ -1,6 +1,6 @@
-/* matrix: square matrices stored by what they have: a diagonal, a band, rows of few entries, or everything.
-   A shape says which entries there are and where they lie; values are plain arrays, so that matrices of one
-   shape are combined entry by entry.  All kinds lie row after row. */
+/* matrix: square matrices stored by their structure: a diagonal, a band, rows of few entries, or in full. A
+   shape describes which entries exist and where they are stored; values are plain arrays, so that matrices
+   of one shape are combined entry by entry.  All kinds lie row after row. */
 #ifndef CDL_MATRIX_H
 #define CDL_MATRIX_H
 #include "linalg.h"
@@ -49,7 +49,7 @@ void matrix_times(const matrix_shape *s, const double *a, const double *x, doubl
 void matrix_times_add(const matrix_shape *s, const double *a, const double *x, double *y); /* y += A x */
 double matrix_norm2(const matrix_shape *s, const double *a, const double *x);              /* x.A x */
 
-/* Symmetric positive definite matrices that couple dofs in small groups alone, as those of bodies do: each is
+/* Symmetric positive definite matrices that couple dofs only in small groups, like those of bodies: each is
    L L^T, group by group.  The dofs of group g are dof[first[g] .. first[g + 1]), in order. */
 enum { MATRIX_GROUP = 8 }; /* dofs of a group at most */
 typedef struct matrix_groups {

@@ -5,8 +5,8 @@
 #include <stdint.h>
 
 void philox4x32(const uint32_t counter[4], const uint32_t key[2], uint32_t out[4]);
-/* What names a draw: the seed, the point of the experiment, the name that is given a value, and how many were
- * drawn for it before. */
+/* What identifies a draw: the seed, the point of the experiment, the name that it is assigned to, and how
+ * many were drawn for this name before. */
 typedef struct draw_key {
     uint64_t seed, point, index;
     const char *name;

@@ -60,7 +60,7 @@ double rotation_defect(const double R[9])
     return dot3(c, R + 6) > 0 ? most : fmax(most, 2);
 }
 
-/* Newton's method for the polar part, R <- R (3 I - R^T R)/2: what was missed by d is missed by d^2 */
+/* Newton's method for the polar part, R <- R (3 I - R^T R)/2: an error d becomes d^2 */
 void rotation_mend(double R[9])
 {
     for (int turn = 0; turn < 4; turn++) {
@@ -131,7 +131,7 @@ void rotation_unrates(const double x[3], double v[3], double a[3])
     unrate(x, a);
 }
 
-/* by way of the unit quaternion u of which no part is lost: the largest one is found first */
+/* via the unit quaternion u, without loss of digits: its largest component is computed first */
 void rotation_vector(const double R[9], double phi[3])
 {
     double d[4] = { R[0] + R[4] + R[8], R[0], R[4], R[8] }, u[4];

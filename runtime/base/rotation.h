@@ -16,7 +16,7 @@ void rotation_cayley(const double x[3], double C[9]);
 void rotation_uncayley(const double R[9], double x[3]);
 /* R <- R C(x), orthogonal to round-off however often it is called */
 void rotation_turn(double R[9], const double x[3]);
-/* to = A^T B: what is left to turn from A to B */
+/* to = A^T B: the rotation from A to B */
 void rotation_between(const double A[9], const double B[9], double to[9]);
 
 /* Angular velocity and acceleration in the frame of the body from x, x', x'', and back.  a may be NULL. */
@@ -33,9 +33,9 @@ void rotation_of_vector(const double phi[3], double R[9]);
  */
 void rotation_kept(const double R[9], double x[3], double v[3], double a[3]);
 
-/* By how much R misses being a rotation: the largest entry of |R^T R - I|, 2 for reflections; what is not
-   finite is missed by infinity. */
+/* The deviation of R from a rotation: the largest entry of |R^T R - I|; 2 for reflections, infinity if R is
+   not finite. */
 double rotation_defect(const double R[9]);
-/* the nearest rotation, of one that is missed by little */
+/* the nearest rotation, for a small deviation */
 void rotation_mend(double R[9]);
 #endif

@@ -74,7 +74,7 @@ bool kernel_member(const kernel *k, const int32_t *index, double *reg)
 }
 
 /* ---- running ---- */
-/* What is not an address; else what is there already. */
+/* The value if there is no address, otherwise the value that is already there. */
 static double gather_other(const slot *s, const inputs *in, const int32_t *index, double else_)
 {
     switch (s->kind) {

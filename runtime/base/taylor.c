@@ -17,7 +17,7 @@ double series_pow(const double *a, double p, const double *r, int j)
     if (m > j)
         return p > 0 ? 0 : NAN;
     double lead = p * m;
-    /* a root of what vanishes would need coefficients to come */
+    /* a root of a vanishing series would need later coefficients */
     if (m > 0 && (lead != floor(lead) || p < 1))
         return NAN;
     if (isnan(lead)) /* the power may be any number */
@@ -244,7 +244,7 @@ void site_function(const taylor *t, const site *s, bool upper, int order, double
     }
 }
 
-/* The piece at a value; 0 for f where it is too close to say. */
+/* The piece at a value; f is 0 if the value is too close to a switch to decide. */
 static double piece_of(uint32_t op, double a, double b)
 {
     double size, f = a - b;

@@ -30,8 +30,8 @@ static inline double series_div(const double *a, const double *b, const double *
 double series_pow(const double *a, double p, const double *r, int j); /* r = a^p */
 double series_value(const double *c, int order, double s);            /* sum c[j] s^j */
 double series_rate(const double *c, int order, double s);             /* its derivative */
-/* A sum of two doubles that do not overlap: what adds up over a thousand events is kept to twice the length.
- */
+/* A sum of two doubles that do not overlap: sums over thousands of events are kept with twice the
+   precision. */
 typedef struct {
     double hi, lo;
 } twofold;
@@ -39,8 +39,8 @@ twofold twofold_sum(twofold a, twofold b);
 twofold twofold_product(twofold a, twofold b);
 /* sum c[j] s^j, with what c[0] and c[1] lack */
 twofold series_twofold(const double *c, int order, double low0, double low1, twofold s);
-/* Where a series that is not negative to the right of 0 turns negative, in (0, h]; INFINITY: nowhere, 0: at
-   once.  What is below `zero` counts as 0 (series_root.c). */
+/* Where a series that starts non-negative becomes negative, in (0, h]; INFINITY: nowhere, 0: immediately.
+   Values below `zero` count as 0 (series_root.c). */
 double series_crossing(const double *c, int order, double h, double zero);
 /* the first coefficient that counts: its sign, 0 when none does */
 int series_sign(const double *c, int from, int order, double h, double zero);
@@ -53,7 +53,7 @@ typedef struct site {
     uint32_t code;         /* its instruction */
     double branch, before; /* before: what it was in the piece that ended here */
     double met;            /* f where a condition was judged, before the resets */
-    bool near;             /* f is 0 at the point of expansion, or was put there by who located it */
+    bool near;             /* f is 0 at the point of expansion, or was set to 0 by the code that located it */
 } site;
 
 typedef struct taylor {

@@ -1,11 +1,11 @@
 /* tolerances: every tolerance, floor of rounding and stopping bound, by name, with where it comes from.
 
-   All are relative to the size that the code multiplies them with, unless the comment says absolute.  The
-   sources are three: rounding of doubles, times the number of operations or the condition; a promise of the
-   manual (cdl.5), or of a check that keeps it; and choice.  Where a comment names neither rounding nor the
-   manual the value is a choice: it decides how soon an iteration ends or gives up, not what its answer is.
-   No other file of runtime/ and lang/ has such a literal (tests/style.sh), except rows of backend options,
-   which the manual lists, tables of numbers that have a name, and the coefficients of series in trig.h. */
+   All are relative to the size that the code multiplies them with, unless the comment says absolute.  There
+   are three sources: rounding of doubles, times the number of operations or the condition; a promise of the
+   manual (cdl.5), or of a check that ensures it; and choice. If a comment names neither rounding nor the
+   manual, the value is a choice: it decides how soon an iteration ends or gives up, not its result. No other
+   file of runtime/ and lang/ has such a literal (tests/style.sh), except rows of backend options, which the
+   manual lists, tables of numbers that have a name, and the coefficients of series in trig.h. */
 #ifndef CDL_TOLERANCES_H
 #define CDL_TOLERANCES_H
 
@@ -14,20 +14,19 @@
 #define NANOSECOND  1e-9
 #define MILLISECOND 1e-3
 
-/* ---- rounding ----
-   A double has a relative step of 2^-52 = 2.2e-16.  ROUND_k is what about k roundings leave of a sum whose
-   terms have the size at hand. */
-/* no step of a double is as small: an iterate that moves less stands still */
+/* ---- rounding ---- A double has a relative step of 2^-52 = 2.2e-16.  ROUND_k is the error of about k
+   roundings in a sum, relative to the size of its terms. */
+/* smaller than the spacing of doubles: an iterate that moves less does not change */
 #define ROUND_HALF 1e-16
 #define ROUND_1    2e-16   /* at most one double between: ends of a bracket */
-#define ROUND_UNIT 2.3e-16 /* 2^-52, rounded up: what rounding of a number makes of it */
+#define ROUND_UNIT 2.3e-16 /* 2^-52, rounded up: rounding of a number */
 #define ROUND_2    4e-16   /* the difference of two rounded numbers; times that are one */
 #define ROUND_4    8e-16   /* a row of three to five products */
 #define ROUND_5    1e-15   /* a short formula; rates that are differences of rounded positions */
 #define ROUND_10   2e-15   /* a formula of some terms, and the end of a Chebyshev series */
 #define ROUND_20   4e-15   /* a balance of forces at a dof */
 #define ROUND_50   1e-14   /* the result of a small solve */
-/* what is left where a sum of all reactions on a dof cancels: so stick is exact */
+/* the remainder where the sum of all reactions on a dof cancels, so that stick is exact */
 #define ROUND_70  1.5e-14
 #define ROUND_200 4e-14 /* a gap on a grid, beside the size of the field */
 #define ROUND_500 1e-13 /* the result of a solve of condition up to some hundreds */
@@ -36,17 +35,17 @@
 /* a row whose unknowns are kept in two doubles, summed in long double (2^-64, 20 terms) */
 #define ROUND_TWOFOLD 1e-18
 #define REFINED       1e-17 /* refinement in two doubles: below what even its low part keeps */
-/* absolute: keeps a divisor from 0; below all that a model means, above the subnormals */
+/* absolute: avoids a division by 0; below all meaningful values of a model, above the subnormals */
 #define SIZE_LEAST 1e-300
 /* absolute: beside a kink at 0; the root of SIZE_LEAST would still be seen */
 #define BESIDE_ZERO 1e-200
 /* absolute: derivative by a complex step, exact as its square (1e-80) is lost in any sum */
 #define COMPLEX_STEP 1e-40
 
-/* ---- formulas that mean the same ---- */
-/* factors that two formulas make of the same numbers: ROUND_5 times a condition of 1000 */
+/* ---- formulas that are equal ---- */
+/* factors computed by two formulas from the same numbers: ROUND_5 times a condition of 1000 */
 #define FACTOR_SAME 1e-12
-#define PLACE_SAME  1e-12 /* of the domain: places given in the model that are one */
+#define PLACE_SAME  1e-12 /* of the domain: equal places given in the model */
 /* of an exponent: 1/3 is not a double, and units are multiplied a few times at most */
 #define EXPONENT_WHOLE 1e-9
 /* absolute: constants beyond are not moved in a formula, lest a product overflow */
@@ -70,13 +69,13 @@
 
 /* ---- pivots and ranks, beside the diagonal or the largest entry of the row ---- */
 #define PIVOT_LU 1e-15 /* rounding of the elimination itself */
-/* of a positive definite matrix: what rounding of some 50 products leaves */
+/* of a positive definite matrix: rounding of some 50 products */
 #define PIVOT_LEAST 1e-14
 /* of matrices that are themselves results: Delassus bands, series, modes, updates of rank 1 */
 #define PIVOT_LOOSE 1e-13
 /* of the largest pivot: PIVOT_LU by a thousand, as stretch is much stiffer than bending */
 #define PIVOT_ROD 1e-18
-/* KLU's reciprocal growth below which old pivots are given up: half the digits */
+/* KLU's reciprocal growth below which old pivots are discarded: half the digits */
 #define PIVOT_GROWTH 1e-6
 #define RCOND_LEAST  1e-15 /* a matrix of a field on a line that is singular */
 /* the matrix of vim's unknowns, whose rows are scaled, but not its columns */
@@ -93,19 +92,19 @@
 #define FAR_FROM_SINGULAR 1e-6 /* of a 2 by 2 determinant: Cramer's rule keeps ten digits */
 
 /* ---- the clock ---- */
-/* of a step: steps that differ by less are one, so that what belongs to the size is kept */
+/* of a step: steps that differ by less are equal, so that data for this size are kept */
 #define STEP_SAME     1e-9
 #define SAMPLE_EARLY  1e-9  /* of `every`: a sample that is due but for the rounding of times */
 #define STEPS_ROUNDED 1e-12 /* of their number: T/h is rounded */
 #define STEP_SHORTEST 1e-4  /* of h: halving ends; named in the message that gives up (cdl.5) */
 #define STEP_FIRST    1e-4  /* of the run: the first step where steps are chosen */
 #define STEP_DEFAULT  1e-3  /* absolute: cdl.5 promises h = 1e-3 */
-#define CLOCK_END     1e-12 /* of the run: what is left is no step */
-/* of the run: the scale of times near t = 0, of ways by rates where nothing moved yet */
+#define CLOCK_END     1e-12 /* of the run: a shorter remainder is not a step */
+/* of the run: the scale of times near t = 0, and of displacements before anything has moved */
 #define RUN_SCALE 1e-3
 /* of the tolerance: smaller estimates do not lengthen a step further */
 #define ERROR_LEAST 1e-6
-#define DELAY_LEAST 1e-12 /* of the run: a past that is nearer is now */
+#define DELAY_LEAST 1e-12 /* of the run: a past time that is nearer counts as now */
 /* of the run: before and after a time where a formula changes its form */
 #define JUST_BESIDE 1e-14
 
@@ -114,10 +113,10 @@
 #define SOLVED_MANY 1e-8  /* and this from 400 on */
 /* a closed form, whose rounding is above the tightest tolerance; below: known to rounding */
 #define SOLVED_TIGHT 1e-11
-/* of the impulses on bodies: what factors of rates and reactions together leave of momentum, rounding */
+/* of the impulses on bodies: error of momentum after factorising rates and reactions together, rounding */
 #define BALANCE_ROUNDED 1e-10
-#define ON_BOUND        1e-12 /* of a bound: friction that is there */
-#define SLIDES_NOT      1e-10 /* of the free velocities: a contact that stands */
+#define ON_BOUND        1e-12 /* of a bound: friction that is at its bound */
+#define SLIDES_NOT      1e-10 /* of the free velocities: a contact at rest */
 /* of the mean: as far as one step aims along the central path (Mehrotra's cube) */
 #define CENTRE_LEAST   1e-8
 #define CENTRAL_STOPS  1e-12 /* a step along the central path that is none */
@@ -127,7 +126,8 @@
  * piles (HACKING); with the residual from which Newton's steps give the last digits */
 #define DAMPING     1e-6
 #define POLISH_FROM 3e-6
-/* of the right side, by factors without an exchange of rows: Newton's steps are no better than that anyway */
+/* of the right side, by factors without row exchanges: Newton's steps are no more accurate than that
+   anyway */
 #define BLOCKS_LEFT 1e-3
 /* from there the proximal steps take over, chosen on recorded piles */
 #define CENTRAL_GOAL 1e-5
@@ -141,8 +141,8 @@
 #define PROXIMAL_SETTLE 1e-5 /* next to a solution, */
 /* and where they fall no more: above ROUND_500 by the condition of a pile */
 #define PROXIMAL_LEAST 1e-9
-#define RATES_START    1e-4 /* residual of a start that is close enough to be polished at once */
-#define PROXIMAL_INNER 1e-3 /* an inner solve is no better than that at first */
+#define RATES_START    1e-4 /* residual of a start that is close enough to be polished directly */
+#define PROXIMAL_INNER 1e-3 /* accuracy of an inner solve at first */
 /* how far from the start the path through the pieces begins: above ROUND_ROOT */
 #define PIECES_OFF 1e-7
 /* from there few pieces lead to the solution of a large problem, chosen on recorded piles */
@@ -151,7 +151,7 @@
 #define PIECES_LEFT  1e-10
 #define ISLAND_LOOSE 1e-4 /* tolerances from which the loose plan of solvers serves */
 #define ISLAND_TIGHT 1e-6 /* tolerances below which islands are always searched for */
-/* Lemke's pivots, and what a ratio is rounded by, of data scaled to 1: 500 units of 2^-52, and pivots 100
+/* Lemke's pivots, and the rounding of ratios, for data scaled to 1: 500 units of 2^-52, and pivots 100
    times as much; 100 units of 2^-63, 1000 times; some 10^5 of 2^-112, as the last resort */
 #define LEMKE_PIVOT_DOUBLE 1e-11
 #define LEMKE_ROUND_DOUBLE 1e-13
@@ -160,13 +160,13 @@
 #define LEMKE_PIVOT_QUAD   1e-24L
 #define LEMKE_ROUND_QUAD   1e-28L
 
-/* ---- motion: what counts as 0 ---- */
+/* ---- motion: bounds below which values count as 0 ---- */
 #define GAP_IS_ZERO 5e-13 /* of positions: rounding, some thousand times */
-/* of positions: closed contacts that could not be put back, too many hold each other */
+/* of positions: closed contacts that could not be corrected because too many are coupled */
 #define GAP_DEEP       1e-9
 #define RATE_IS_ZERO   1e-12 /* of rates */
 #define IMPULSE_ZERO   1e-12 /* of the largest impulse of an instant */
-#define FRICTION_HOLDS 1e-6  /* of its bound: more than contact problems miss */
+#define FRICTION_HOLDS 1e-6  /* of its bound: more than the error of contact problems */
 /* of the free slip acceleration: friction that holds back all of it */
 #define HELD_BACK 1e-9
 /* of friction by the normal row: Painleve's bound, reached by rounding alone */
@@ -174,22 +174,22 @@
 /* of rates: a step so small that the impulse of a jam is its limit, and above ROUND_ROOT */
 #define JAM_STEP      1e-5
 #define POWER_ROUNDED 1e-9 /* of the sum of sizes: friction that seems to drive */
-/* of the largest: a dof counts as no smaller, as it is known no better through the others */
+/* of the largest dof: the least size of a dof, because the others limit its accuracy */
 #define DOF_LEAST    1e-6
 #define STEP_STALLED 1e-12 /* of rates: Newton in a step that no longer gains */
-/* of rates: where it does not settle (`when`, |v|), and is still taken */
+/* of rates: accepted where it does not converge (`when`, |v|) */
 #define STEP_ENOUGH  1e-9
-#define STEP_SHARED  1e2 /* times the tolerance: what rates may change by where many contacts share a load */
+#define STEP_SHARED  1e2   /* times the tolerance: allowed change of rates if many contacts share a load */
 #define PUT_BACK_END 1e-10 /* of overlaps: they are corrected again at the next step */
 /* of lengths: a hundredth of the tolerance is put back, no less than this */
 #define OVERLAP_LEAST 1e-12
 #define OVERLAP_MOST  1e-4 /* and no more */
 /* of g h^2: gaps that count as closed in a step; measured on piles (HACKING) */
 #define MICRO_GAP 1e-4
-#define FAR_AHEAD 2e-4 /* of lengths: gaps beyond it and the way of a step are left out */
-/* of the skin of the search for neighbours: rounding of its distances and more */
+#define FAR_AHEAD 2e-4 /* of lengths, beyond the distance of a step: larger gaps are left out */
+/* of the margin of the neighbour search: more than the rounding of its distances */
 #define NEAR_SKIN 1e-3
-/* of squares: a descent that is none, ROUND_ROOT by a condition of 100 */
+/* of squares: a negligible descent, ROUND_ROOT times a condition of 100 */
 #define EXCLUDE_FALL   1e-10
 #define EXCLUDE_PROVED 1e-9 /* of squares: a certificate, 3e-5 in a unit row */
 
@@ -197,7 +197,7 @@
 #define OFF_CRITICAL  1e-9  /* of the damping: the overdamped formula 0/0 at the critical one */
 #define SLIP_SPEED    1e-4  /* of the largest slip: cdl.5 */
 #define NEWTON_STAGE  1e-10 /* of accelerations: far below the error of a step */
-#define STAGE_SMALL   1e-4  /* of speed over the run: an acceleration that matters nowhere */
+#define STAGE_SMALL   1e-4  /* of speed over the run: a negligible acceleration */
 #define ERROR_SIZE    1e-3  /* of the speeds: errors are relative to at least this */
 #define SPEED_CARRIED 1e-9  /* of what contacts give: at rest, set in motion by a belt */
 #define SPEED_BEGUN \
@@ -212,18 +212,18 @@
 #define EV_RATE_ZERO    1e-13 /* of rates */
 #define EV_FORCE_ZERO   1e-11 /* of forces: results of a solve, by a condition of 1e5 */
 #define EV_ACC_ZERO     1e-12 /* of accelerations */
-#define EV_SOLVED       1e-13 /* the residual that modes are found with */
-#define EV_SOLVED_LEAST 1e-10 /* and what is still taken */
+#define EV_SOLVED       1e-13 /* residual of modes */
+#define EV_SOLVED_LEAST 1e-10 /* and the largest that is accepted */
 /* of accelerations and bounds: modes that are both possible; the same residual */
 #define EV_MODE       1e-10
 #define EV_SLIDES     1e-11 /* of accelerations: slip that has begun, ten times EV_ACC_ZERO */
 #define EV_SIGN       1e-12 /* of a series: which side of a switch it goes to */
-#define EV_SITE_MET   1e-9  /* of a switch that was met: it is not met again in the same place */
+#define EV_SITE_MET   1e-9  /* of a switch that was reached: it is not reached again in the same place */
 #define EV_CORRECTION 1e-10 /* of the way of a step: a correction in the low part only */
-#define EV_RESTITUTED 1e-12 /* of the rate before: what the low parts may still correct */
-/* of time: slip in the plane so near to its end that its series is none */
+#define EV_RESTITUTED 1e-12 /* of the rate before: size of corrections in the low parts */
+/* of time: slip in the plane so near to its end that it has no series */
 #define EV_STOPS       1e-9
-#define EV_ACCUMULATED 1e-9 /* of rates: impacts follow so fast that they are taken as one */
+#define EV_ACCUMULATED 1e-9 /* of rates: impacts that follow so fast that they count as one */
 /* of the reach of a gap over the step, beside a million EV_GAP_ZERO: it fell through */
 #define EV_REACH       1e-12
 #define EV_CRAWL       1e-6 /* of the run: steps so short, 3000 in a row, make no progress */
@@ -239,14 +239,14 @@
 #define EV_SHARE_POWER 1e-3  /* of the power with which weights change: no smaller one helps */
 #define EV_FORCE_LEAST \
     1e-3 /* of EV_FORCE_ZERO, which it is multiplied by: changes of rates that are rounding */
-/* of their terms: equations that a solution nearest to them misses have none */
+/* of their terms: equations whose best solution has a larger residual have no solution */
 #define EV_UNSOLVED    1e-6
 #define WAY_ROUNDED    1e-9 /* of second rates of gaps: rounding, where accelerations that fit are counted */
 #define GAIN_ROUNDED   1e-9 /* of the work of impulses: energy that impact laws give by more than rounding */
 #define EV_START_FIRST 1e-4 /* of the unit of a start: first step of slip that begins */
 #define EV_START_END   1e-9 /* of accelerations: stages of that step that are solved */
-#define EV_START_NOISE 1e-3 /* of the same: most that rounding of differences may excuse */
-#define EV_START_FIT   1e-7 /* of the same: what its polynomials may miss between the stages */
+#define EV_START_NOISE 1e-3 /* of the same: the largest error attributed to rounding of differences */
+#define EV_START_FIT   1e-7 /* of the same: allowed error of its polynomials between the stages */
 
 /* ---- shapes ---- */
 /* of the size of a polyhedron: corners that are one, planes that a corner lies on; of unit normals: planes
@@ -258,7 +258,7 @@
 #define EDGE_STRAIGHT 1e-18 /* squared sine of the angle between two edges of a face that are one */
 #define EDGES_ALONG   1e-8  /* sine of the angle between edges whose cross product is not a normal */
 #define LINES_ALONG   1e-14 /* squared sine: lines without a pair of closest points; rounding of its terms */
-#define CLIP_EDGE     5e-13 /* of the size: what stands on the edge of a face stays on it */
+#define CLIP_EDGE     5e-13 /* of the size: a point on the edge of a face stays on it */
 #define POINT_STAYS   1e-6  /* of the size: a point of faces that close to one from before is the same */
 #define SHAPE_DEEP    1e-7  /* of the size of two bodies: overlaps that are left as they are */
 #define SHAPE_AGAIN   1e-4  /* of the same: overlaps for which a step is taken in halves */
@@ -278,23 +278,23 @@
 #define NORMAL_CLOSE   1e-5  /* an angle: Newton's next step is below its square, the gap of both the same */
 #define NORMAL_SAME    1e-13 /* an angle of which nothing is left but rounding */
 
-/* ---- the gate: what a kept result may be off by ---- */
+/* ---- the gate: allowed errors of stored results ---- */
 #define GATE_LOOSE 1e-6 /* relative, or the run's tolerance where it is looser: cdl.5 */
 /* absolute, in the units of the model: gaps of 0 whose terms are all 0; no more than GATE_LOOSE of a gap that
    ever was another */
 #define GATE_GAP_LEAST 1e-12
-#define GATE_RESOLVED  1e-2  /* of the way in a step at once: gaps that still push */
-#define GATE_TURNED    5e-2  /* of what a row changes to an impact: the second order of it */
+#define GATE_RESOLVED  1e-2  /* of the distance moved in a whole step: gaps that may still push */
+#define GATE_TURNED    5e-2  /* of the change of a row up to an impact: second-order terms */
 #define GATE_GAP_SAVED 1e-14 /* absolute: of a saved gap, printed with 17 digits */
 #define GATE_DEPENDENT 1e-14 /* of squares of lengths: corners of a simplex that add nothing */
-/* saved or kept values computed again from the state: energy, gap, slip */
+/* saved or stored values recomputed from the state: energy, gap, slip */
 #define GATE_SAME     1e-9
 #define GATE_BOOKS    1e-8  /* of energies: sums over the run of what is kept with GATE_SAME */
 #define FORCE_ROUNDED 1e-12 /* of the forces on the bodies: a reaction that is all rounding */
 /* of the run: where no step was kept, the time over which constraints exclude each other */
 #define GATE_WINDOW   1e-6
 #define BALANCE_LOOSE 1e-3 /* of the forces: equations of motion, balance of rods (cdl.5) */
-/* of the run: within such a time a slip that ends has a direction by chance */
+/* of the run: within this time a slip that ends has a random direction */
 #define BALANCE_SHORT 1e-6
 /* of the fastest slip: as small as its rounding, which decides the way it goes */
 #define BALANCE_SLOW 1e-8
@@ -306,17 +306,17 @@
 /* of lengths: a wall of a set that may push, above its GATE_LOOSE by the angle */
 #define CONSTRAINT_MET 1e-7
 #define DOF_SMALL      1e-3 /* of the largest dof: sizes the check measures by */
-/* of a selection, which is between -1 and 1: the active set is right */
+/* of a selection, which is between -1 and 1: the active set is correct */
 #define BOX_EXACT     1e-12
 #define BOX_NEAR      1e-10 /* the change at which it is tried */
-#define BOX_ENOUGH    1e-9  /* and what is taken where it never is */
+#define BOX_ENOUGH    1e-9  /* and the error accepted if it never is */
 #define JOINT_ENOUGH  1e-12 /* change of the joint solve that no longer falls */
 #define SWEEPS_ENOUGH 1e-11 /* change of sweeps over rows that no longer falls */
 #define CUT_LEAST     1e-12 /* of a step: its parts between changes of form */
 #define CHOSEN_LEAST  1e-13 /* of the run: the shortest step that is chosen */
 #define SET_REACHED   1e-12 /* of the dofs: the projection onto a set */
 #define BRANCH_INSIDE 1e-12 /* of the dofs: a state on its branch */
-/* of the dofs: samples are laid so densely that the cubic between them is as good */
+/* of the dofs: accuracy of the cubic between samples */
 #define LIMIT_CUBIC 1e-12
 #define JUMP_LEAST  1e-9 /* of the dofs: shorter ones are not jumps */
 /* of the load: it jumps; above what a slope of 1e4 makes of it over 2 JUST_BESIDE */
@@ -328,7 +328,7 @@
 
 /* ---- fields ---- */
 #define FIELD_RESIDUAL 1e-8 /* of the terms of an equation: cdl.5 */
-#define FIELD_NODE     1e-4 /* of the largest |u|: what u counts for at least at a node */
+#define FIELD_NODE     1e-4 /* of the largest |u|: the least size of u at a node */
 #define FIELD_LEAST    1e-3 /* of what the other fields make of a field: it counts as no smaller */
 /* of u: how far an obstacle may be passed at nodes, by given values too */
 #define FIELD_PASSED        1e-9
@@ -342,7 +342,7 @@
 /* of u: change at which the finest grid ends, or the tolerance if that is looser */
 #define PLANE_FINE     1e-10
 #define PLANE_TOGETHER 1e-11 /* of u: the same of several fields in turn */
-#define KRYLOV_LEAST   1e-10 /* of a residual: no more is won at once in double */
+#define KRYLOV_LEAST   1e-10 /* of a residual: the largest reduction in one solve in double */
 /* active_set's default tolerance (cdl.5), where vim and penalty begin from it */
 #define FIELD_DEFAULT   1e-10
 #define FIELD_GIVES_WAY 1e-6  /* of u: default of penalty (cdl.5) */
@@ -356,16 +356,16 @@
 #define SERIES_ENOUGH   1e-12 /* of u: vim's corrections, and the conditions between its pieces */
 #define SERIES_STALLED  1e-11 /* of its unknowns: no longer gaining */
 #define SERIES_GROWS    1e-6  /* of u: corrections that grow are reported */
-#define POINT_FORCE     1e-9  /* of the terms: what an end leaves is a force of the stop there */
+#define POINT_FORCE     1e-9  /* of the terms: a residual at an end that counts as a force of the stop */
 #define POINT_FORCE_CUT 1e-8  /* the same where a contact zone ends */
 
 /* ---- rods ---- */
-/* of the length: increments at which an equilibrium is found; the gate reckons with it */
+/* of the length: increments at which an equilibrium is found; the gate uses it */
 #define ROD_END                1e-9
 #define ROD_END_STIFF          1e-11 /* with multipliers: gaps are as stiff as 100 rods */
 #define ROD_END_DRAG           1e-6  /* while a drag holds the rod: the state is only passed through */
 #define ROD_SLOW               3e-8  /* after five steps that gain little: without contact, */
-#define ROD_SLOW_NEUTRAL       1e-6  /* with a motion that costs nothing, */
+#define ROD_SLOW_NEUTRAL       1e-6  /* with a motion without energy, */
 #define ROD_SLOW_STIFF         1e-9  /* with contact, */
 #define ROD_SLOW_STIFF_NEUTRAL 1e-8  /* with both */
 /* of the length: last increments from which a free motion is supposed */

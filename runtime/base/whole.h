@@ -1,5 +1,5 @@
-/* whole: the one way from a number to a count.  A cast of what does not fit is undefined in C, so every
-   conversion goes through here. */
+/* whole: checked conversion of a number to a count. In C, casting a number that does not fit is undefined,
+   so every conversion uses these functions. */
 #ifndef CDL_WHOLE_H
 #define CDL_WHOLE_H
 #include <math.h>

@@ -30,15 +30,15 @@ typedef struct backend_option {
     unsigned kinds;    /* of problems that it is for */
 } backend_option;
 
-/* The row of backends that keep fewer samples than steps; its value is run_options.every. */
+/* The option of backends that keep fewer samples than steps; its value is run_options.every. */
 #define OPTION_EVERY                                                                                       \
     {                                                                                                      \
         "every", OPT_REAL, NAN, 1e-300, INFINITY, NULL,                                                    \
             "of the motion samples are kept that far apart in time; all steps when left out", KIND_IN_TIME \
     }
 
-/* The row of backends whose runs can be done again with twice the resolution, for an estimate of the error.
- */
+/* The option of backends whose runs can be repeated with twice the resolution, for an estimate of the
+   error. */
 #define OPTION_ERROR                                                                                      \
     {                                                                                                     \
         "error", OPT_WORD, NAN, 0, 0, "none|estimate",                                                    \
@@ -50,10 +50,9 @@ typedef struct backend_option {
 /* Where the state of a run is written, and where it continues from. */
 typedef struct checkpoint {
     const char *to, *from; /* files; NULL: none */
-    double seconds,
-        time;    /* written that often, by the clock on the wall or by that of the run; 0: at its end */
-    int64_t run; /* number of the run in its session, from 1 */
-    const char *version; /* of the program */
+    double seconds, time;  /* written at this interval of real or simulated time; 0: at the end of the run */
+    int64_t run;           /* number of the run in its session, from 1 */
+    const char *version;   /* of the program */
 } checkpoint;
 
 enum { MAX_OPTIONS = 12 };
@@ -65,10 +64,10 @@ typedef struct run_options {
     const char *word[MAX_OPTIONS];
     bool keep_going;
     bool finer;        /* rods have twice as many elements: for an estimate of the error */
-    bool later;        /* columns that follow from the states may be made when they are read (later.h) */
+    bool later;        /* columns that follow from the states may be computed when they are read (later.h) */
     bool inputs;       /* parameters change between steps: see stepper.changed */
-    bool only_general; /* steps that have a short way of their own take the long one: for tests */
-    /* called now and then with the fraction done: true stops the run in order.  May be NULL. */
+    bool only_general; /* steps with a fast path use the general one: for tests */
+    /* called from time to time with the fraction done: true stops the run in order. May be NULL. */
     bool (*progress)(void *ud, double done);
     void *ud;
     const checkpoint *checkpoint; /* or NULL */
@@ -82,11 +81,11 @@ typedef struct backend {
     const backend_option *option;
     int noption;
     bool built; /* false: named in the language, refused by name */
-    /* NULL when the program can be run; else why not, and *at is the place in the model. */
+    /* NULL if the program can be run; otherwise the reason why not, and *at is the place in the model. */
     const char *(*refuse)(const program *p, span *at);
-    /* Runs; parameters are ready in r->param.  Fills r; r->status says how it ended. */
+    /* Runs the program; parameters are ready in r->param. Fills r; r->status tells how the run ended. */
     void (*run)(const program *p, const run_options *o, results *r);
-    /* Begins a run that is taken in pieces (clock_open): what steps it, and *of.  NULL: it runs whole only.
+    /* Begins a run that is taken in pieces (clock_open): its stepper, and *of. NULL: not supported.
      */
     const struct stepper *(*open)(const program *p, const run_options *o, results *r, void **of);
     /* Can the state of a run of p be saved?  NULL: never. */

@@ -100,7 +100,7 @@ static bool sample_due(const run_clock *c)
 static void samples_reserve(run_clock *c)
 {
     enum { MOST = 4000000 };
-    const double NUMBERS = 2e8; /* more is found as it comes, in a file */
+    const double NUMBERS = 2e8; /* samples in a file get room as needed */
     double every = c->sample_all ? 0 : c->o->every;
     double kept = c->end / fmax(c->h, every) + 2;
     if (c->rule == STEPS_OWN || kept * c->r->prog->nq >= NUMBERS)
@@ -140,7 +140,7 @@ static step_outcome step_cut(run_clock *c, double h, double to, int depth)
     return out == STEP_DONE ? step_cut(c, to - mid, to, depth + 1) : out;
 }
 
-/* whole steps have the same size to the last bit, so that what belongs to it is kept */
+/* undivided steps have the same size to the last bit, so that data that depend on it are kept */
 static step_outcome step_equal(run_clock *c)
 {
     int64_t i = c->step + 1;
@@ -181,11 +181,11 @@ static step_outcome step_one(run_clock *c)
 }
 
 /* ---- progress and interruption ---- */
-/* The clock of the machine is read after a stretch of plain steps and after a few others.  How many, follows
-   from how long they take: a step may take nanoseconds or seconds, and nothing of this changes a number. */
+/* The clock of the machine is read after a stretch of plain steps and after a few others. Their number is
+   adapted to their duration: a step may take nanoseconds or seconds. No result depends on this. */
 enum { PACE_STEPS = 16, PACE_PLAIN = 1 << 20 };
 #define PACE_STRETCH (1 * MILLISECOND) /* a stretch takes that long, about */
-#define PACE_ASK     (5 * MILLISECOND) /* between questions for progress */
+#define PACE_ASK     (5 * MILLISECOND) /* between checks for progress */
 
 static void pace_read(run_clock *c, double now)
 {
@@ -228,8 +228,8 @@ static void pace_after_plain(run_clock *c, int64_t taken, bool whole)
     pace_read(c, now);
 }
 
-/* Plain steps, up to the next question for progress or the next checkpoint; the end of the run has a step of
-   its own.  False: there was none. */
+/* Plain steps, up to the next check for progress or the next checkpoint; the end of the run has a separate
+   step. False: there was none. */
 static bool plain_steps(run_clock *c)
 {
     int64_t from = c->step, most = c->steps - 1 - c->step;
@@ -249,7 +249,7 @@ static bool plain_steps(run_clock *c)
     return true;
 }
 
-/* A step, and what follows from it.  False: the run is over. */
+/* A step and its bookkeeping. False: the run is over. */
 static bool tick(run_clock *c)
 {
     results *r = c->r;
@@ -275,7 +275,7 @@ static bool tick(run_clock *c)
 }
 
 /* ---- checkpoints ---- */
-/* what a state belongs to: it is of no use to another run */
+/* the run that a state belongs to; no other run can use it */
 static void identity_keep(run_clock *c, run_state *s)
 {
     const results *r = c->r;
@@ -354,7 +354,7 @@ static void checkpoint_begin(run_clock *c)
     c->next_seconds = k->seconds > 0 ? clock_seconds() + k->seconds : INFINITY;
 }
 
-/* the bytes of the file are gone when it is read */
+/* the bytes of the file are released after reading */
 static void read_from(results *r, const void *ud, arena *scratch)
 {
     run_clock *const *c = ud;

@@ -6,7 +6,7 @@ typedef struct later {
     results *r;
     void *of;
     const later_ops *with;
-    unsigned left;  /* parts that are still to be made */
+    unsigned left;  /* parts that are not computed yet */
     books at_start; /* the books before the first sample */
     energies *room; /* LANES */
     double drift;   /* of the last sample */
@@ -18,7 +18,7 @@ void later_begin(run_clock *c, double samples)
 {
     results *r = c->r;
     const later_ops *with = c->later;
-    /* columns in a file, and those of a checkpoint, are all there */
+    /* columns in a file, and those of a checkpoint, are complete */
     if (!with || !c->o->later || c->o->checkpoint || !results_fit(r, samples))
         return;
     later *x = r->disk.later = arena_make(r->a, later);

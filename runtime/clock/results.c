@@ -44,8 +44,8 @@ results *results_new(arena *a, const program *p)
 
 /* ---- columns ---- */
 
-/* one of them: numbers, or the states of contacts; bytes a sample; none: it is not kept at all; gaps: some
-   members are left out by `where`, and their places are 0 since nobody writes them */
+/* one of them: numbers, or the states of contacts; bytes per sample; none: it is not kept at all; gaps:
+   `where` excludes some members, and their places are 0 because nothing writes them */
 typedef struct {
     double **d;
     uint8_t **u;
@@ -159,7 +159,7 @@ static size_t row_bytes(const column *c, int n)
     return row;
 }
 
-/* an arena keeps what was outgrown, so half of what may be used is where the file begins */
+/* an arena keeps the old memory when a column grows, so the file begins at half of the memory limit */
 static bool beyond_memory(const results *r, double samples, size_t row)
 {
     return r->disk.spill ||
@@ -214,7 +214,7 @@ void results_rest(results *r)
     spill_rest(r->disk.spill, 0, r->samples);
 }
 
-/* where no more can be kept, the last sample becomes the latest */
+/* if no more can be kept, the last sample is replaced by the latest */
 int64_t results_sample(results *r)
 {
     if (r->samples == r->cap && !r->disk.full)
@@ -451,8 +451,8 @@ static double value_at(const results *r, int order, int32_t k, double t)
     return knot_between(r, &a, &b, t, order == 0 ? KNOT_VALUE : KNOT_RATE);
 }
 
-/* The same for a rotation.  Between samples it is what turns it on from the one before; that has rates and
-   second rates at both ends as any dof. */
+/* The same for a rotation. Between samples, the rotation since the previous one is interpolated; it has
+   first and second rates at both ends like any dof. */
 static void rotation_between_samples(const results *r, int32_t first, double t, double R[9])
 {
     size_t nq = (size_t)r->prog->nq;
@@ -477,7 +477,7 @@ static void rotation_between_samples(const results *r, int32_t first, double t, 
     rotation_turn(R, a);
 }
 
-/* outside of the run the nearest end counts */
+/* outside the run, the nearest end is used */
 static double dense_value(const results *r, int32_t k, int order, double t)
 {
     const dense_item x = { .what = DENSE_DOF, .k = k, .order = order };

@@ -1,5 +1,5 @@
-/* results: what a run leaves behind.  Columns of equal length, impacts, counters.  Grows in its own arena,
- * outside the time step's work. */
+/* results: the results of a run: columns of equal length, impacts, counters. They grow in their own arena,
+ * separate from the memory of a time step. */
 #ifndef CDL_RESULTS_H
 #define CDL_RESULTS_H
 #include "program/program.h"
@@ -14,7 +14,7 @@ typedef struct impact {
 
 typedef struct contact_result { /* one for each contact family; member m's samples are column m */
     int64_t members;
-    bool kept;           /* else there are too many members: the columns below are NULL */
+    bool kept;           /* false: there are too many members, and the columns below are NULL */
     int nslip;           /* components kept of rt and slip (0: none) */
     double *gap, *rn;    /* [sample*members + m] */
     double *rt, *slip;   /* [(sample*members + m)*nslip + k] */
@@ -36,18 +36,18 @@ typedef struct limit_branch {
     bool stable;
 } limit_branch;
 
-/* What is there at a sample.  kinetic: as v.M v/2, for the audit; shown: as the model writes it. */
+/* The energies at a sample. kinetic: v.M v/2, for the books; shown: as written in the model. */
 typedef struct energies {
     double kinetic, shown, potential;
     bool unaudited; /* the balance of power does not count this sample */
 } energies;
 
-/* Columns that may be made when they are read (later.h). */
+/* Columns that may be computed when they are read (later.h). */
 typedef enum { PART_ACC = 1, PART_ENERGY = 2, PART_SLIP = 4 } results_part; /* energy: drift too */
 
 typedef enum { RUN_OK, RUN_STOPPED, RUN_INTERRUPTED, RUN_FAILED } run_status;
 
-/* Values and power series at any time, from a backend that has them: r->dense, else NULL. */
+/* Values and power series at any time, if the backend has them: r->dense, otherwise NULL. */
 /* of the last two component k, values only */
 typedef enum { DENSE_DOF, DENSE_GAP, DENSE_RN, DENSE_RT, DENSE_SLIP } dense_what;
 /* order: derivatives taken */
@@ -68,27 +68,28 @@ typedef struct dense_output {
 
 typedef struct run_promise {
     double tolerance; /* of gaps and reactions, relative; of the motion where contacts give way */
-    bool gives_way;   /* gaps are no promise: contacts are springs, whose forces are those of the sample */
+    bool gives_way;   /* gaps may be negative: contacts are springs, whose forces are those of the sample */
 } run_promise;
 
 typedef struct run_counts {
     int64_t steps, solver_iterations, branch_choices;
     /* samples whose acceleration is the mean over the step: Gauss's principle had no solution there */
     int64_t averaged;
-    int64_t swept;          /* contacts visited in Gauss-Seidel sweeps, where there are many */
+    int64_t swept;          /* contacts visited in Gauss-Seidel sweeps, in models with many contacts */
     int64_t at_once;        /* steps that were not cut at impacts */
-    int64_t partly_at_once; /* those of them in which some islands were followed all the same */
-    int64_t plain;          /* steps that went the short way of small models */
-    const char *native;     /* whose code is "compiled" now or from the "cache"; NULL: the interpreter's */
+    int64_t partly_at_once; /* those of them in which some islands were followed */
+    int64_t plain;          /* steps taken by the fast path of small models */
+    const char *native;     /* their code was "compiled" now or is from the "cache"; NULL: interpreted */
     int64_t checked;        /* kernels that were run by the checks after it */
-    const char *unchecked;  /* what they could not look at, for people; NULL: nothing */
+    const char *unchecked;  /* what they could not check, as text; NULL: nothing */
     vec(double) resets;     /* times at which `when` gave dofs or rates new values */
-    /* of series: their last terms, of the sizes of the dofs, added up over the run; NAN: there are none */
+    /* of series: their last terms, relative to the sizes of the dofs, summed over the run; NAN: no
+       series */
     double cut_off;
     /* of rods: at the places where contact is checked; max_penetration is that of the smooth lines everywhere
      */
     double pair_penetration;
-    double default_h; /* step of a run that was given none, 0: it was, or needs none */
+    double default_h; /* default step that was used; 0: the step was given, or there is none */
 } run_counts;
 
 /* What a limit run leaves besides. */
@@ -104,14 +105,13 @@ typedef struct limit_result {
 typedef struct disk_samples {
     const char *spill_dir; /* beyond spill_bytes (0: never) samples lie in a file, which is made there */
     int64_t spill_bytes;
-    struct spill *spill; /* or NULL */
-    int64_t rested,
-        rest_every; /* samples whose memory was given back, and how many more are left as they are */
-    /* the errno with which no more samples could be kept; the last one is the latest all the same */
+    struct spill *spill;        /* or NULL */
+    int64_t rested, rest_every; /* samples whose memory was released, and how many more are kept in memory */
+    /* the errno with which no more samples could be kept; the last sample is still the latest */
     int full;
-    const char *io;      /* why a checkpoint could not be read or written; NULL: none was in the way */
-    struct later *later; /* makes columns when they are read; NULL: all are there */
-    unsigned absent;     /* parts whose columns have no room yet */
+    const char *io;      /* why a checkpoint could not be read or written; NULL: no problem */
+    struct later *later; /* computes columns when they are read; NULL: all are complete */
+    unsigned absent;     /* parts whose columns have no memory yet */
 } disk_samples;
 
 typedef struct results {
@@ -132,10 +132,10 @@ typedef struct results {
     double *track;
     int ntrack;
     double *work;            /* [samples]: work done by forces that have no potential, since the start */
-    double *drift;           /* [samples]: what energy has gained besides, less what was dissipated */
+    double *drift;           /* [samples]: change of energy that is neither work nor dissipation */
     contact_result *contact; /* [prog->ncontact] */
-    const double
-        *feature; /* what touches of shapes at the end (IN_FEATURE); NULL: there are no pairs of them */
+    const double *
+        feature; /* touching features of shapes at the end (IN_FEATURE); NULL: there are no pairs of shapes */
     /* worst over the run; power_balance: largest drift, relative to the largest energy */
     double max_penetration, residual, power_balance;
     double error; /* estimate of the largest error of a dof; NAN: none */
@@ -144,7 +144,7 @@ typedef struct results {
     const char *cut; /* policy by which steps are cut at impacts; NULL: none */
     const dense_output *dense;
     const char *solver; /* of the step problem, by name */
-    const char *note;   /* what the user should know of the start, or NULL */
+    const char *note;   /* a note about the start for the user, or NULL */
     double seconds;
     bool linear, left; /* between samples: lines; at a jump: the value before it */
     limit_result limit;
@@ -156,7 +156,7 @@ typedef struct results {
 results *results_new(arena *a, const program *p);
 /* Columns of these parts can be read from now on. */
 void results_need(const results *r, unsigned parts);
-/* Of one sample; of the last one.  No column is made for it. */
+/* Of one sample; of the last one. No column is computed for it. */
 double results_energy(const results *r, int64_t at);
 void results_acc(const results *r, int64_t at, double *acc);
 double results_drift(const results *r);
@@ -167,16 +167,16 @@ void results_reserve(results *r, int64_t cap);
 bool results_fit(results *r, double samples);
 /* Room for one more sample; returns its number. */
 int64_t results_sample(results *r);
-/* Gives back memory of samples that lie in a file; whether a number lies in a column; the end of the file,
- * before r->a is freed. */
+/* Releases memory of samples in a file; whether a number lies in a column; the end of the file, before r->a
+ * is freed. */
 void results_rest(results *r);
-/* All of it but what the start of a run finds again, as part of a state. */
+/* Everything except what the start of a run computes again, as part of a state. */
 struct run_state;
 void results_keep(results *r, struct run_state *s);
 bool results_own(const results *r, const void *p);
 void results_close(results *r);
-/* Runs go with scratch memory, which is given back even when there is none left: then on to the owner of the
- * results. */
+/* Calls a function with scratch memory, which is released even if memory runs out; then the jump continues
+ * to the owner of the results. */
 void results_scratch(results *r, void (*go)(results *r, const void *ud, arena *scratch), const void *ud);
 /* Value of column k of q, v or acc at a time: v right-continuous; dofs by cubic Hermite between samples when
  * the rate is continuous there, else linear. */

@@ -1,8 +1,8 @@
-/* spill: columns of results that are too long for memory.  They lie in one file without a name, mapped into
-   memory, so that they are read and written like any others; pages that were passed are let go of.  The file
-   grows by extents; an extent holds a number of samples of all columns, each column a contiguous range of it,
-   and a column's extents are mapped one after the other.  One extent alone is mapped at once.  A system
-   allows some 65000 mappings, so many columns move into a longer file instead of having a second extent. */
+/* spill: columns of results that are too long for memory.  They are in one file without a name, mapped into
+   memory, so that they are read and written like any others; finished pages are released.  The file grows
+   by extents; an extent holds a number of samples of all columns, each column a contiguous range of it, and
+   a column's extents are mapped one after the other.  One extent alone is mapped at once.  A system allows
+   some 65000 mappings, so many columns move into a longer file instead of having a second extent. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -14,7 +14,7 @@
 #include "spill.h"
 #include "io/write.h"
 
-/* samples come by so many, so that ranges are whole pages whatever their width */
+/* samples are grouped so that ranges are whole pages whatever their width */
 enum { SAMPLES = 4096, EXTENTS = 256, MAPPINGS = 1 << 13, APART = 512 };
 
 typedef struct {
@@ -164,7 +164,7 @@ static int extend(spill *s, int64_t more, char **new)
     return 0;
 }
 
-/* blocks are allocated before they are written: a full disk is an error here, and no signal later */
+/* blocks are allocated before they are written: a full disk is an error here instead of a signal later */
 int spill_grow(spill *s, int64_t cap, char **new)
 {
     int64_t more = cap - s->cap;

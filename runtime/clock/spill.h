@@ -10,7 +10,7 @@ spill *spill_new(arena *a, const char *dir, const size_t *width, int n);
  * changed. */
 int spill_grow(spill *s, int64_t cap, char **new);
 int64_t spill_cap(const spill *s);
-/* Lets go of the memory that holds these samples; they are read from the file when they are needed. */
+/* Releases the memory of these samples; they are read from the file when needed. */
 void spill_rest(const spill *s, int64_t from, int64_t to);
-void spill_close(spill *s); /* NULL and twice are fine */
+void spill_close(spill *s); /* NULL is allowed, and so is a second call */
 #endif

@@ -92,7 +92,7 @@ static void item_begin(run_state *s, uint8_t kind, const char *name, uint64_t co
     put(s, &count, sizeof count);
 }
 
-/* the next item has to be this one; its count */
+/* the next item must be this one; its count */
 static uint64_t item_next(run_state *s, uint8_t kind, const char *name)
 {
     uint8_t head[2];
@@ -249,7 +249,7 @@ void state_same_f64(run_state *s, const char *name, const double *x, size_t n, c
 }
 
 /* ---- the whole ---- */
-/* twice: its length stands in its head */
+/* written twice, because the head contains the length */
 static void write_all(run_state *s, void (*keep)(void *, run_state *), void *of)
 {
     run_state measure = { .a = s->a, .counts = true };

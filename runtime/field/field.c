@@ -1,5 +1,5 @@
-/* field: what the ways to solve fields share: kernels over points, places where pieces end, Chebyshev series,
- * values of a solution, the report. */
+/* field: code shared by the solvers of fields: kernels over points, places where pieces end, Chebyshev
+ * series, values of a solution, the report. */
 #include "field.h"
 #include "clock/clock.h"
 #include "base/tolerances.h"
@@ -240,7 +240,7 @@ double obstacle_size(const field_work *w, const field_obstacle *o)
     return size;
 }
 
-/* infinitely far away it is not an obstacle there, infinitely high none can be met */
+/* at infinite distance there is no obstacle; an obstacle at infinite height excludes every solution */
 bool obstacle_known(field_work *w, const field_obstacle *o, const double *x, const double *psi, int64_t n)
 {
     int nc = w->fp->ncoord;
@@ -453,7 +453,7 @@ double field_at2(const field_result *r, int field, double x, double y, const int
     return s;
 }
 
-/* ---- for people ---- */
+/* ---- the report ---- */
 enum { SHOWN_PIECES = 12, SHOWN_TERMS = 40 };
 
 static void term_print(text *t, double c, int power, const char *x, double rational, bool first)
@@ -558,7 +558,7 @@ void field_print(text *t, const field_result *r)
         text_printf(t, "  error, estimated from three grids: %.2g\n", r->error);
 }
 
-/* ---- what a field backend has in common ---- */
+/* ---- code common to the field backends ---- */
 const char *field_refuse(const program *p, span *at, const char *none)
 {
     *at = SPAN_NONE;

@@ -1,6 +1,6 @@
-/* field: boundary value and obstacle problems: what a model with fields is compiled to, what solving it
-   leaves, and what the ways to solve it share. The equations are residuals F(x, u, u', …) = lhs - rhs; with
-   an obstacle u >= psi: F >= 0, u - psi >= 0, product zero. */
+/* field: boundary value and obstacle problems: the compiled form of a model with fields, its solution, and
+   the declarations shared by the solvers. The equations are residuals F(x, u, u', …) = lhs - rhs; with an
+   obstacle u >= psi: F >= 0, u - psi >= 0, product zero. */
 #ifndef CDL_FIELD_H
 #define CDL_FIELD_H
 #include "clock/backend.h"
@@ -137,7 +137,7 @@ typedef struct field_result {
     /* vim: defect of each condition */
     double *matching;
     int nmatching;
-    int nhalved;    /* penalty: update holds what halving eps changed */
+    int nhalved;    /* penalty: update is the effect of halving eps */
     int iterations; /* vim: of the correction; grids: on the finest one */
     /* steps on each grid, the coarsest first */
     double *grid_steps;
@@ -156,7 +156,7 @@ double field_at2(const field_result *r, int field, double x, double y, const int
 typedef struct line_options {
     int64_t cells, cells2; /* cells2: in the second coordinate, 0: as many */
     double eps, tolerance;
-    bool draft; /* not to be kept: all of it in scratch memory */
+    bool draft; /* temporary: all of it in scratch memory */
 } line_options;
 typedef struct {
     const field_program *fp;
@@ -166,14 +166,14 @@ typedef struct {
     const run_options *o;
     double lo[2], hi[2];
 } field_work;
-/* Runs solve, which gives NULL after a report; results live in r->a, w->a is scratch. */
+/* Runs solve, which returns NULL after reporting; results are in r->a, w->a is scratch. */
 void field_run(const program *p, const run_options *o, results *r, field_result *(*solve)(field_work *w));
 field_result *result_new(field_work *w);
 /* the same problem with cells / ratio; NULL: not solved.  The run's own figures stay as they are. */
 field_result *field_draft(field_work *w, const line_options *o, int ratio);
 /* estimates the error of a solution on a grid, from coarser ones */
 void field_error(field_work *w, const line_options *o, field_result *r);
-/* recomputes max_penetration and residual from what is kept; false after a report: it does not hold */
+/* recomputes max_penetration and residual from the stored solution; false after reporting a violation */
 bool field_check(field_work *w, field_result *r);
 /* weights of the derivative of given order at z of the polynomial through m nodes (m <= 16) */
 void stencil_weights(const double *x, int m, double z, int order, double *c);
@@ -206,9 +206,9 @@ field_result *line_solve(field_work *w, const line_options *o); /* NULL after a 
 field_result *plane_solve(field_work *w, const line_options *o);
 int free_end(const field_work *w, int f, int side, double *per);
 void field_print(text *t, const field_result *r);
-/* a derivative of a field, piece by piece, a line each */
+/* a derivative of a field, one line per piece */
 void field_formulas(text *t, const field_result *r, int field, int order);
-/* what obstacle problems require: obstacles below boundary values, in order */
+/* requirements of obstacle problems: obstacles below boundary values, in order */
 bool obstacles_check(field_work *w);
 double obstacle_size(const field_work *w, const field_obstacle *o); /* the largest |psi|, from samples */
 /* false after a report: it is not finite at one of n points */

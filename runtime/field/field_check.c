@@ -1,7 +1,7 @@
-/* field_check: what a kept solution is worth, found out from its nodes, or series, and the kernels of the
-   model alone; nothing of a solver is used.  Residuals are relative: |F| over the sum of the sizes of its
-   terms, so that rounding is some 1e-16 at every scale.  Numbers that are not finite, an obstacle that is
-   passed and an equation that is not solved end the run as failed, with the place. */
+/* field_check: checks a stored solution, using only its nodes or series and the kernels of the model, and
+   no code of a solver.  Residuals are relative: |F| over the sum of the sizes of its terms, so that
+   rounding is some 1e-16 at every scale.  If a number is not finite, an obstacle is passed or an equation
+   is not satisfied, the run fails, with the place. */
 #include "field.h"
 #include "base/tolerances.h"
 #include <math.h>
@@ -217,8 +217,8 @@ static double bed_force(const check *c, int f, int64_t node)
     return sum;
 }
 
-/* Which contact a row sees: that of its node, or, where rows stand between nodes, of all nodes that it reads
- * (4: they differ) */
+/* The contact state of a row: that of its node or, for rows between nodes, of all nodes that it reads (4:
+ * they differ) */
 static int row_touch(const check *c, const int8_t *touch, int f, int64_t s, int shift)
 {
     int k = c->fp->eq[f].order, nf = c->fp->nfield;
@@ -304,7 +304,7 @@ static void check_rows(check *c, const int8_t *touch)
         j.fixed = e->f.linear && !form_reads_x(&e->f);
         if (j.fixed)
             form_run(c->w, &e->f, r->x, zero, 1, j.out);
-        for (int64_t p = 0; p + 1 < r->nseg; p++) { /* rows across a switch weigh both sides: not looked at */
+        for (int64_t p = 0; p + 1 < r->nseg; p++) { /* rows across a switch weight both sides: not checked */
             double h = (r->x[r->seg[p + 1]] - r->x[r->seg[p]]) / (double)(r->seg[p + 1] - r->seg[p]);
             bool alike = j.fixed && c->fp->nfield == 1 && r->eps <= 0 && !(e->nload && e->order == 1);
             if (alike) {
@@ -321,8 +321,8 @@ static void check_rows(check *c, const int8_t *touch)
     }
 }
 
-/* A condition at an end reads derivatives from the nodes beside it.  A force of the obstacle between these
- * would bend what is taken for smooth: there is an answer, but a wrong one. */
+/* A condition at an end uses derivatives from the nodes beside it. A force of the obstacle between these
+ * nodes would make the solution there non-smooth, and the result would be wrong. */
 static bool forces_beside(check *c, const field_condition *q, double x, int64_t first, int m)
 {
     const field_result *r = c->r;
@@ -556,7 +556,7 @@ static void plane_row(check *c, plane_job *p, int j, int edge)
                 weights += fabs(p->q[q].w[k]);
             }
             p->jets[i * nj + q] = sum;
-            /* where u passes through zero its own size there is that of its error */
+            /* where u passes through zero, its size is that of its error */
             p->sizes[i * nj + q] = fmax(size, FIELD_NODE * weights * c->size[f->jet[q].field]);
         }
     }

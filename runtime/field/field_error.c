@@ -1,7 +1,7 @@
-/* field_error: how far a solution on a grid is from that of the equation, from three grids (Richardson, with
-   the order that they show: errors C h^p leave differences d, d r^p between grids of h, r h, r^2 h).  It is
-   given where errors fall regularly only: not with contact, whose border lies anywhere in a cell; not with
-   jumps inside the cells of a rectangle; not where the three grids show no order or rounding alone. */
+/* field_error: estimates the error of a solution on a grid from three grids (Richardson, with the order
+   that they show: errors C h^p leave differences d, d r^p between grids of h, r h, r^2 h).  It is given
+   only if errors decrease regularly: not with contact, whose border lies anywhere in a cell; not with jumps
+   inside the cells of a rectangle; not if the three grids show no order or only rounding. */
 #include "clock/clock.h"
 #include "field.h"
 #include <math.h>

@@ -64,7 +64,7 @@ static double edge_mean(const plane *p, const field_flux *q, const double *at, i
            (1 - t) * edge_along(p, q, at, c, h, hi - (1 - t) * (hi - lo) / 2);
 }
 
-/* five probes of each edge in one go; the few that differ are looked at closely */
+/* five probes of each edge together; the few that differ are examined further */
 void edges_make(plane *p, level *l)
 {
     arena *a = p->w->a;
@@ -141,7 +141,7 @@ static int cell_differs(const cell_form *c, const double *a, const double *b)
 
 #define CELL (0.5 * (1 - CELL_BESIDE)) /* just inside */
 
-/* along a line through the cell in direction d; both sides of a jump count as far as they reach */
+/* along a line through the cell in direction d; both sides of a jump count by their length */
 static void cell_line(const cell_form *c, int d, double across, double *out)
 {
     double off[2], a[65], b[65], mid[65], lo = -CELL, hi = CELL;

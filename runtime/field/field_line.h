@@ -1,4 +1,4 @@
-/* field_line: a field on an interval at work, for the files that solve it. */
+/* field_line: the working data of a field on an interval, shared by the files that solve it. */
 #ifndef CDL_FIELD_LINE_H
 #define CDL_FIELD_LINE_H
 #include "field.h"
@@ -44,7 +44,7 @@ typedef struct line {
     double *ab, *rhs;    /* ab[row*band + column - row + kl]; residual at the linearisation */
     double *u, *lo, *hi; /* bounds by unknown; NULL without obstacles, hi: without upper ones */
     int8_t *act;         /* -1, 0, 1: on the upper, no, on the lower bound */
-    double *low;         /* what u leaves out by being rounded; NULL: not known */
+    double *low;         /* rounding error of u; NULL: not known */
     double *work, *keep;
     double done; /* of the whole, before this level */
     int steps;
@@ -55,10 +55,10 @@ typedef struct {
     int64_t first[FIELD_MAX];
 } row_stencils;
 
-/* what is done with each row: value and derivatives of F there */
+/* computed for each row: value and derivatives of F there */
 typedef void (*row_use)(line *l, int f, int64_t s, const row_stencils *r, const double *out, void *ud);
 
-/* not cleared: for what is filled at once */
+/* not cleared: for data that are filled immediately */
 static inline double *numbers(arena *a, int64_t n)
 {
     size_t size;
@@ -150,7 +150,7 @@ bool line_tridiagonal_solve(line *l, double *b);
 double line_end_force(const line *l, const end_pair *e, double *noise);
 bool line_linear_solve(line *l, bool coarsest, bool finest);
 bool line_newton_solve(line *l, bool coarsest);
-/* ---- what is left behind (line_result.c) ---- */
+/* ---- results (line_result.c) ---- */
 double line_zone_end(const line *l, int f, int64_t k, int side);
 field_result *line_result(line *l, int levels);
 #endif

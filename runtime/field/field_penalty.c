@@ -27,8 +27,8 @@ static double largest(const double *x, int64_t n)
     return most;
 }
 
-/* Under the largest pressure of a hard obstacle a bed of this compliance gives way by a small part of u, in
-   any units.  Without contact it does not matter. */
+/* Under the largest pressure of a rigid obstacle, a bed of this compliance yields by a small fraction of u,
+   in any units. Without contact it has no effect. */
 static double own_compliance(field_work *w)
 {
     line_options o = { .cells = w->fp->ncoord == 1 ? 64 : 32, .tolerance = FIELD_DEFAULT };
@@ -37,7 +37,7 @@ static double own_compliance(field_work *w)
         return FIELD_GIVES_WAY;
     int64_t n = w->fp->ncoord == 1 ? r->n : (int64_t)r->m[0] * r->m[1];
     double u = largest(r->u, n * r->fp->nfield), pressure = largest(r->reaction, n);
-    /* what a beam leaves to single points, spread over its length */
+    /* point forces of a beam, distributed over its length */
     for (int k = 0; k < r->npoint; k++)
         pressure = fmax(pressure, fabs(r->point[k].force) / (w->hi[0] - w->lo[0]));
     return u > 0 && pressure > 0 ? FIELD_GIVES_WAY * u / pressure : FIELD_GIVES_WAY;

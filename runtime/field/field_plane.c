@@ -403,7 +403,7 @@ static void level_start(plane *p, int k)
         }
 }
 
-/* ---- what is left behind ---- */
+/* ---- results ---- */
 static double node_area(const level *l, int64_t k)
 {
     int i = (int)(k % l->m[0]), j = (int)(k / l->m[0]);
@@ -411,9 +411,9 @@ static double node_area(const level *l, int64_t k)
            (j == 0 || j + 1 == l->m[1] ? 0.5 : 1);
 }
 
-/* How much of a node's cell touches: its force over the force that the obstacle itself would call for there.
-   Summed against smooth functions the forces are right to second order, and the ratio is 1 inside a zone,
-   between 0 and 1 at its border. */
+/* The fraction of a node's cell in contact: its force divided by the force that the obstacle itself would
+   require there.  Summed against smooth functions the forces are right to second order, and the ratio is 1
+   inside a zone, between 0 and 1 at its border. */
 static double node_share(const plane *p, const level *l, int64_t k)
 {
     if (p->order != 2 || p->o->eps > 0)
@@ -482,7 +482,7 @@ static double energy_of(plane *all, int nf)
     return sum;
 }
 
-/* what one field leaves: residual, reaction, zones */
+/* results of one field: residual, reaction, zones */
 static void field_take(plane *p, field_result *r)
 {
     level *l = &p->at[0];

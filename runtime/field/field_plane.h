@@ -1,11 +1,11 @@
-/* field_plane: a field on a rectangle at work, for the files that solve it. */
+/* field_plane: the working data of a field on a rectangle, shared by the files that solve it. */
 #ifndef CDL_FIELD_PLANE_H
 #define CDL_FIELD_PLANE_H
 #include "field.h"
 #include <math.h>
 
 enum { MAX_LEVELS = 28, MAX_NEWTON = 40, SIDES = 4 };
-/* what is known on a side: u, its slope across, its second derivative across */
+/* which quantity is known on a side: u, its slope across, its second derivative across */
 enum { SIDE_GIVEN = 1, SIDE_SLOPE = 2, SIDE_BEND = 4 };
 
 /* slope: u_n = slope + per_u*u, along the coordinate */
@@ -104,13 +104,13 @@ static inline double row_defect(const plane *p, const level *l, int64_t k)
         F += (l->u[k] - (l->act[k] > 0 ? l->lo[k] : l->hi[k])) * spring_of(p);
     return F;
 }
-/* how exactly u is wanted on a level; on the finest: rounding, as the system passes it on */
+/* required accuracy of u on a level; on the finest: rounding, amplified by the system */
 double level_tolerance(const plane *p, const level *l);
 /* contact set and u of the linearised problem on level k; false after a report or an interrupt */
 bool obstacle_solve(plane *p, int k);
 /* u of level k for the contact set as it is, to tolerance; false: the iteration does not converge */
 bool multigrid_solve(plane *p, int k, double tolerance);
-/* one cycle: what it changed at most */
+/* one cycle: its largest change */
 double multigrid_cycle(plane *p, int k);
 /* a bound of the error that a cycle leaves, from its change and that of the cycle before */
 double cycle_left(double change, double before);

@@ -7,7 +7,7 @@
 #include <string.h>
 
 /* ---- linear systems ---- */
-/* Rows of nodes on a bound say u = bound; penalised, a spring is added. */
+/* Rows of nodes on a bound are u = bound; with a penalty, a spring is added. */
 /* Elimination without differences: where off-diagonals are not positive and the row sum is not negative, the
    pivot less the upper neighbour is a sum of positive terms, so that each component of u is right to rounding
    however fine the grid is. */
@@ -108,8 +108,8 @@ static bool factors_apply(const line *l, const band_factors *q, double *x)
     return true;
 }
 
-/* Iterative refinement with residuals in more digits: u + low is right to more than the digits of u, although
- * the system passes rounding on n^k times. */
+/* Iterative refinement with residuals in more digits: u + low is more accurate than the digits of u,
+ * although the system amplifies rounding by n^k. */
 static void solution_refine(const line *l, const band_factors *q, double *x, double *low)
 {
     enum { ROUNDS = 6 };
@@ -140,7 +140,7 @@ static void solution_refine(const line *l, const band_factors *q, double *x, dou
             if (move > 0)
                 most = fmax(most, size > 0 ? move / size : INFINITY);
         }
-        if (!(most < before / 2)) /* it does not help any more */
+        if (!(most < before / 2)) /* no further improvement */
             return;
         for (int64_t i = 0; i < n; i++) {
             long double sum = (long double)x[i] + low[i] + r[i];
@@ -213,7 +213,7 @@ bool line_band_solve(line *l, double *b, double *rcond)
     return good && isfinite(b[0]);
 }
 
-/* b becomes the solution; it is kept when there is none */
+/* b becomes the solution; it is unchanged if there is none */
 bool line_system_solve(line *l, double *b)
 {
     if (!l->three)

@@ -1,4 +1,4 @@
-/* line_result: what a solution on an interval leaves: ends of contact inside cells, forces, energy. */
+/* line_result: results of a solution on an interval: ends of contact inside cells, forces, energy. */
 #include "base/whole.h"
 #include "field_line.h"
 #include "base/tolerances.h"
@@ -27,8 +27,8 @@ static int gap_power(const line *l, int f, double x, int side)
     return there > k ? 1 : k - there + 1;
 }
 
-/* The derivative m - 1 of the gap is followed to 0: the gap itself is off by what the nearest node misses of
- * xi, its derivatives are not. */
+/* The zero of derivative m - 1 of the gap is found: the gap itself has an error from the distance of the
+ * nearest node to xi, its derivatives have not. */
 double line_zone_end(const line *l, int f, int64_t k, int side)
 {
     int m = gap_power(l, f, l->x[k], side), n = m + 2;
@@ -64,7 +64,7 @@ double line_zone_end(const line *l, int f, int64_t k, int side)
     return l->x[k] + fmin(fmax(z, -1.5 * h), 1.5 * h);
 }
 
-/* ---- what is left behind ---- */
+/* ---- results ---- */
 static double node_width(const line *l, int64_t k)
 {
     return ((k + 1 < l->n ? l->x[k + 1] : l->x[k]) - (k ? l->x[k - 1] : l->x[k])) / 2;
@@ -102,7 +102,8 @@ static void density_shift(const line *l, int f, int64_t a, int64_t b, double *de
             density[k] = (density[k] + density[k + 1]) / 2;
 }
 
-/* forces that stay while the grid is refined stand at single nodes: at the ends of zones and at corners */
+/* forces that do not vanish as the grid is refined are at single nodes: at the ends of zones and at
+   corners */
 static void points_take(const line *l, field_result *r, int f, int64_t a, int64_t b,
                         const contact_interval *z, double *density, int8_t act)
 {

@@ -109,7 +109,7 @@ static double cut_bits(double x, int bits)
     return isfinite(x) ? ldexp(nearbyint(ldexp(m, bits)), e - bits) : x;
 }
 
-/* weights as whole numbers over a common denominator; false: there is none that is small */
+/* weights as whole numbers over a common denominator; false: there is no small one */
 static bool whole_weights(const double *w, int m, double *whole, double *over, int *bits)
 {
     static const int denominators[] = { 1, 2, 4, 6, 8, 12, 24, 48, 60, 120, 180, 360, 720, 1920, 5040 };
@@ -330,7 +330,7 @@ static void row_stencils_of(const line *l, int f, int64_t s, row_stencils *r, in
     *cached = seg;
 }
 
-/* a row that sees a switch: both sides weighed; out[0 .. njet] */
+/* a row across a switch: both sides are weighted; out[0 .. njet] */
 static void row_mixed(const line *l, int f, int64_t s, const row_stencils *r, const double *jets, double *out)
 {
     const field_form *e = &l->fp->eq[f].f;
@@ -409,7 +409,7 @@ static double row_flux(const line *l, int f, int64_t s, const double *u, double 
 
 static void use_assemble(line *l, int f, int64_t s, const row_stencils *r, const double *out, void *ud);
 
-/* the row before once more: in a segment where nothing depends on x all are alike */
+/* repeats the previous row: in a segment where nothing depends on x all are equal */
 static void row_repeat(line *l, int64_t row)
 {
     for (int j = 0; j < l->band; j++)

@@ -150,7 +150,7 @@ bool line_linear_solve(line *l, bool coarsest, bool finest)
         if (!changed)
             return true;
     }
-    if (!finest) /* a start for the next grid, no more */
+    if (!finest) /* only a starting point for the next grid */
         return true;
     return field_fail(l->w, l->fp->obst[0].at,
                       "the contact set does not converge; is the sign of the equation that of a problem with "
@@ -225,7 +225,7 @@ static double largest_move(const line *l, const double *old, const field_size *o
     return most;
 }
 
-/* norm of what is not solved: rows of free nodes, conditions */
+/* norm of the residual: rows of free nodes, conditions */
 static double defect(line *l, const double *size)
 {
     double worst = 0;
@@ -293,7 +293,7 @@ bool line_newton_solve(line *l, bool coarsest)
         if (!changed && step == 1 && move <= l->o->tolerance &&
             (move >= before / 2 || move <= ROUND_500 || l->steps > 20))
             found = true;
-        /* rounding is all that moves */
+        /* only rounding changes */
         if (!changed && (move == 0 || (step == 1 && move <= LINE_STALLED && move >= before / 2)))
             found = true;
         if (found && (!l->nend || ends++ == END_CHANGES || !ends_update(l)))

@@ -1,7 +1,8 @@
-/* plane_multigrid: linear systems of equations of order 2 on a rectangle, with nodes that are held.  Cycles
-   over the grids with Gauss-Seidel sweeps; held nodes are held on every grid.  Where cycles are slow they
-   become the preconditioner of BiCGStab.  Iterations end when the change of u, which the cycles bound, is
-   small: a residual says little about u on fine grids, as u follows from it through some n^2. */
+/* plane_multigrid: linear systems of equations of order 2 on a rectangle, with fixed nodes.  Cycles over
+   the grids with Gauss-Seidel sweeps; held nodes are held on every grid.  Where cycles are slow they become
+   the preconditioner of BiCGStab.  Iterations end when the change of u, which the cycles bound, is small:
+   on fine grids a small residual does not imply a small error of u, because the error is larger by a factor
+   of about n^2. */
 #include "base/linalg.h"
 #include "field_plane.h"
 #include "base/tolerances.h"
@@ -15,7 +16,7 @@ enum {
     STRIP = 3,
     STRIP_SWEEPS = 2
 };
-#define SLOW 0.25 /* a cycle that leaves more of the error than this */
+#define SLOW 0.25 /* a cycle that leaves a larger fraction of the error than this */
 
 /* ---- sweeps ---- */
 static void smooth_row(const plane *p, level *l, int64_t k)
@@ -302,8 +303,8 @@ static bool krylov(plane *p, int k, double goal)
     return found;
 }
 
-/* A cycle that changes u by d and leaves the share s of the error has left d s/(1 - s).  No cycle is trusted
- * to leave less than a tenth. */
+/* A cycle that changes u by d and leaves the share s of the error has left d s/(1 - s).  A cycle is never
+ * assumed to leave less than a tenth. */
 double cycle_left(double change, double before)
 {
     double share = fmax(change / before, 0.1);
@@ -322,7 +323,7 @@ bool multigrid_solve(plane *p, int k, double tolerance)
             return false;
         if (cycle_left(change, last) <= tolerance / 4)
             return true;
-        if (change <= tolerance && share > 0.5) /* rounding is all that moves */
+        if (change <= tolerance && share > 0.5) /* only rounding changes */
             return true;
         slow += share > SLOW;
         last = change;

@@ -1,11 +1,12 @@
 /* plane_sets: which nodes of a rectangle's grid lie on the obstacle.  First the set is corrected after each
    cycle of the linear solver, which is cheap and nearly always ends at the right one.  Then the system of
-   that set is solved as exactly as rounding allows and nodes whose sign is wrong change sides, until there is
-   none.  Where off-diagonal entries are not positive (an M-matrix) and the obstacle is on one side this is
-   Howard's policy iteration: u rises from one set to the next, so that no set comes back and it ends.  Else
-   block pivots of Judice and Pires: all nodes of a wrong sign change sides as long as their number falls,
-   else the last of them alone (Murty), which ends for every P-matrix.  Nodes come to the set only when they
-   are below the obstacle by more than rounding, so that rounding cannot send a node to and fro. */
+   that set is solved as exactly as rounding allows and nodes whose sign is wrong change sides, until there
+   is none.  Where off-diagonal entries are not positive (an M-matrix) and the obstacle is on one side this
+   is Howard's policy iteration: u rises from one set to the next, so that no set is repeated and the
+   iteration ends.  Else block pivots of Judice and Pires: all nodes of a wrong sign change sides as long as
+   their number falls, else the last of them alone (Murty), which ends for every P-matrix.  Nodes come to
+   the set only when they are below the obstacle by more than rounding, so that rounding cannot switch a
+   node back and forth. */
 #include "field_plane.h"
 #include <string.h>
 #include "base/linalg.h"
@@ -27,7 +28,7 @@ static bool fail_sets(plane *p)
                       "an obstacle (-laplacian(u) = f, bilaplacian(u) = f)?");
 }
 
-/* coarser grids only give the finest one its start */
+/* coarser grids only provide the starting point of the finest one */
 double level_tolerance(const plane *p, const level *l)
 {
     if (l != p->at)
@@ -180,7 +181,7 @@ static bool stopped(const plane *p)
     return p->w->r->status == RUN_INTERRUPTED || p->w->r->status == RUN_FAILED;
 }
 
-/* u lies above the obstacle to the last bit: what is moved is rounding */
+/* u lies above the obstacle to the last bit: only rounding is moved */
 static void obstacle_hold(const plane *p, level *l)
 {
     for (int64_t k = 0; p->o->eps <= 0 && k < l->n; k++)

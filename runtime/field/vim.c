@@ -1,10 +1,10 @@
 /* vim: He's variational iteration on pieces.  On a piece with origin o,
        U(n+1)(x) = U(n)(x) + integral from o to x of lambda(s) H(s, U(n)) ds,   lambda = (-1)^k (s -
    x)^(k-1)/(k-1)!, where H = F/(dF/du^(k)) is the residual in normal form; so the k-th derivative loses H and
-   is integrated k times.  Functions are Chebyshev series on the piece, which hold polynomials exactly and all
-   else to rounding.  What U(0) leaves open (u, u', … at o) and the ends of contact zones are the unknowns of
-   the matching conditions, solved by Newton with exact derivatives: those of the iterates in the unknowns are
-   iterated along. */
+   is integrated k times.  Functions are Chebyshev series on the piece, which represent polynomials exactly
+   and other functions to rounding. The free constants of U(0) (u, u', … at o) and the ends of contact zones
+   are the unknowns of the matching conditions, solved by Newton with exact derivatives: those of the iterates
+   in the unknowns are iterated along. */
 #include "field.h"
 #include "base/linalg.h"
 #include "base/tolerances.h"
@@ -55,7 +55,7 @@ typedef struct vim {
     bool exact;
     double update[VIM_LOOPS];
     int nupdate;
-    bool grown;  /* the iteration went astray */
+    bool grown;  /* the iteration diverged */
     int stop[2]; /* obstacle that holds the left, the right end alone; -1: none */
 } vim;
 
@@ -253,7 +253,7 @@ static double **linear_part(const vim *v, const vpiece *p, const points *q)
     return lin;
 }
 
-/* what an iteration changed: at most, and over the size of each field */
+/* the change in an iteration: the largest, and relative to the size of each field */
 typedef struct {
     double most, relative;
 } vim_change;
@@ -461,7 +461,7 @@ static void row_form(vim *v, int row, const vpiece *p, const field_form *f, doub
     if (moving < 0)
         return;
     double h = DIFFERENCE_CENTRAL * v->length, at[2] = { x - h, x + h }, twice[128],
-           two[130]; /* what x does of itself */
+           two[130]; /* the part from x itself */
     for (int j = 0; j < f->njet; j++)
         twice[j] = twice[f->njet + j] = jets[j];
     form_run(v->w, f, at, twice, 2, two);
@@ -986,7 +986,7 @@ static void pieces_found(vim *v, const field_result *s)
                 v->theta[v->piece[k].first + at + d] = field_at(s, f, v->piece[k].o, d) * scale_of(v, d);
 }
 
-/* ---- what is left behind ---- */
+/* ---- results ---- */
 /* integral of F(s u) u over s in 0..1 and over the piece: the energy where F is its gradient */
 static double piece_energy(const vim *v, const vpiece *p)
 {
@@ -1260,7 +1260,7 @@ static match_end vim_known(vim *v)
         v->grown = false;
         pieces_known(v, parts);
         match_end end = match_newton(v);
-        /* left to itself it takes shorter pieces where the iteration does not settle */
+        /* without options it takes shorter pieces where the iteration does not converge */
         if (end == MATCH_OK || v->iterations >= 0 || !isnan(given) || parts >= 64 ||
             (end != MATCH_ASTRAY && !(end == MATCH_STUCK && v->fp->linear)))
             return end;

@@ -152,8 +152,8 @@ void graph_build(graph *g, const graph_map *m, double lo, double hi)
     }
 }
 
-/* A falling piece of the flat graph, tilted: its slope is monotone between bends, so it turns at most once
- * between two of them. */
+/* A decreasing piece of the flat graph, with the larger slope: its slope is monotone between bends, so it
+ * has at most one extremum between two of them. */
 static void piece_tilt(graph *g, const graph *flat, const graph_map *m, const graph_piece *p)
 {
     double out[3], x = p->x0, a = p->x0, y, d;

@@ -1,7 +1,7 @@
-/* inclusion: A x' in f(t, x) - graph(x) by implicit steps.  Each step inverts the graph exactly: where it has
-   one solution, by Newton's method from kink to kink; where it has several, all are found and the one that
-   the motion comes to first is taken, which is that of the branch it is on. order 1: implicit Euler.  order
-   2: the L-stable diagonally implicit scheme of two stages, with steps cut at kinks; without h, steps are
+/* inclusion: A x' in f(t, x) - graph(x) by implicit steps.  Each step inverts the graph exactly: where it
+   has one solution, by Newton's method from kink to kink; where it has several, all are found and the one
+   that the motion reaches first is used, which is on its present branch. order 1: implicit Euler.  order 2:
+   the L-stable diagonally implicit scheme of two stages, with steps cut at kinks; without h, steps are
    chosen by comparing one step with two halves. */
 #include <math.h>
 #include <string.h>
@@ -31,13 +31,13 @@ typedef struct solver {
     arena *a;
     row_graph *graph;
     projector *proj;
-    joint_work *joint;    /* rows hang together through their selections; NULL: they do not */
+    joint_work *joint;    /* rows are coupled through their selections; NULL: they are not */
     int n, nside;         /* rows; places in `side` */
     int8_t *side, *side0; /* of each row: where it is among its kinks */
     bool changed;         /* some row passed, reached or left a kink */
     double *last;         /* rates of the last solved stage */
     double *start, *base, *stage, *keep, *full, *rate;
-    double *size; /* of each dof, from what it and its rate have been so far */
+    double *size; /* of each dof, from its values and rates so far */
     double *load; /* of each row: the largest force or rate in it so far, by which its residual is measured */
     double T, tolerance;
     int order;
@@ -69,8 +69,8 @@ static void graph_at(void *ud, double x, int side, double out[3])
     out[2] = moment_curve(&g->w->m, g->row, x, side);
 }
 
-/* How far to look around x: as far as the unknown was so far, as its kinks, as it comes in the whole run at
-   its present rate; where all that is 0, at the rate that row k asks for. */
+/* The range to search around x: the largest value so far, the kinks, the distance moved in the whole run at
+   the present rate; if all of these are 0, at the rate that row k requires. */
 static double graph_scale(solver *w, int k, double x)
 {
     double s = fmax(fabs(x), fmax(w->size[k], w->T * fabs(w->last[k])));
@@ -183,8 +183,8 @@ static double newton(solver *w, int k, double a, phi_value p, double end, bool s
     return x;
 }
 
-/* Where there is one solution it does not matter from where it is sought: from where the last rate leads,
-   within the smooth stretch of x0, one step of Newton's method is mostly enough.  NAN: it was not. */
+/* If there is one solution, any starting point may be used: from the point predicted by the last rate,
+   within the smooth stretch of x0, one Newton step is usually enough. NAN: it was not. */
 static double seek_ahead(solver *w, int k, double lo, double hi, double base, double ih)
 {
     row_graph *g = &w->graph[k];
@@ -331,8 +331,8 @@ static double cone_solve(solver *w, int c, double h)
     return change;
 }
 
-/* F(x) of all rows with each one on its kink (x = kink) or off it, for Newton's method when going round the
- * rows is slow. */
+/* F(x) of all rows with each one on its kink (x = kink) or off it, for Newton's method if solving row after
+ * row is slow. */
 static void joint_value(solver *w, const int8_t *stuck, double ih, double *F)
 {
     moment *m = &w->m;
@@ -470,7 +470,7 @@ static void solve(solver *w, double t, double ih)
     }
 }
 
-/* By how much the rows miss 0, relative to the larger of 1 and the parts of the step. */
+/* The residual of the rows, relative to the larger of 1 and the terms of the step. */
 static void residual_look(solver *w, double h)
 {
     moment *m = &w->m;
@@ -600,8 +600,8 @@ static double nudge(const solver *w)
     return JUST_BESIDE * w->T;
 }
 
-/* order 2: cut at kinks by halving; what is left there is passed by one tiny implicit step */
-enum { CUTS = 5000 }; /* tries in a step; a kink takes about forty */
+/* order 2: cut at kinks by halving; the remaining interval is passed by one tiny implicit step */
+enum { CUTS = 5000 }; /* trials in a step; a kink takes about forty */
 
 static void step_cut(solver *w, double t0, double t1)
 {
@@ -679,7 +679,7 @@ static double step_try(solver *w, double t, double h, double shift)
     return err;
 }
 
-/* what a try has changed */
+/* what a trial has changed */
 static void take_back(solver *w)
 {
     memcpy(w->m.x, w->keep, (size_t)w->n * sizeof(double));

@@ -73,7 +73,7 @@ typedef struct inclusion_program {
     kernel *history;
     /* out: functions of time alone that change sign where a formula changes its form; nout == 0: none */
     kernel turn;
-    /* why no backend runs it; NULL: it runs */
+    /* why no backend can run it; NULL: one can */
     const char *refused;
     span refused_at;
 } inclusion_program;
@@ -128,13 +128,13 @@ double moment_factor(moment *m, int row);     /* of its own rate, there */
 double moment_argument(moment *m, int joint); /* a of a joint selection */
 
 /* ---- after a run (inclusion_check.c) ---- */
-/* Samples are finite, in their sets, solve their rows, and jumps follow their law; else the run has failed.
-   residual and max_penetration are no smaller than what is found. */
+/* Samples must be finite, in their sets, solve their rows, and jumps must follow their law; otherwise the
+   run has failed. residual and max_penetration include what is found. */
 void inclusion_check(results *r, const run_options *o);
 /* The parameters with the one of that name at 0, and all that follows from them (limit.c). */
 double *limit_params(const results *r, const char *name, arena *a);
 
-/* ---- rows that hang together (inclusion_joint.c) ---- */
+/* ---- rows that are coupled through selections (inclusion_joint.c) ---- */
 typedef struct joint_work joint_work;
 joint_work *joint_new(const inclusion_program *ip, int n, arena *a);
 /* Solves the step at the time of m: x' = (x - base) ih, all selections in their sets, from m->x and m->s;
@@ -147,7 +147,7 @@ typedef struct projector projector;
 projector *projector_new(const inclusion_program *ip, arena *a);
 /* The point y of C(t) nearest to z; false: there is none, see why.  worst: by how much it lies outside at
  * most. */
-/* how far y lies outside of C at the time of m, at most */
+/* upper bound of the distance of y from C at the time of m */
 double cone_depth(projector *w, moment *m, int cone, const double *y);
 bool project(projector *w, moment *m, int cone, const double *z, double *y, double *worst, const char **why);
 /* The point y nearest to z with G y <= d (m rows of n numbers, of length 1); false: there is none.  Dual

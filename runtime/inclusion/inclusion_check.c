@@ -1,8 +1,8 @@
-/* inclusion_check: what a run of an inclusion left, checked by the kernels of its rows alone.  At each sample
-   x lies in C(t), and selections exist in their sets with R(t, x, x', s) = 0: free ones, whose argument is 0,
-   are sought by least squares in [-1, 1], those of a normal cone among the gradients of what is active.
-   Between samples x moves by its rates.  Of limits: R = 0 with the parameter at 0, and jumps lead along a
-   flow that meets no other equilibrium. */
+/* inclusion_check: checks the results of a run of an inclusion, using only the kernels of its rows.  At
+   each sample x lies in C(t), and selections exist in their sets with R(t, x, x', s) = 0: free ones, whose
+   argument is 0, are sought by least squares in [-1, 1], those of a normal cone among the gradients of what
+   is active.  Between samples x moves by its rates.  Of limits: R = 0 with the parameter at 0, and jumps
+   lead along a flow that meets no other equilibrium. */
 #include <math.h>
 #include <string.h>
 #include "clock/clock.h"
@@ -215,8 +215,8 @@ static bool solved(const look *w)
     return true;
 }
 
-/* Free selections that leave least of the rows, one after the other; from those of the last sample, as they
-   mostly change little. */
+/* Finds the free selections with the smallest residual, one after the other, starting from those of the
+   last sample, because they usually change little. */
 static void settle(look *w)
 {
     int most = 300000 / (w->nfree * w->n + 1) + 10;
@@ -238,8 +238,8 @@ static void settle(look *w)
 }
 
 /* ---- normal cones ---- */
-/* Distance of the point to C(t), at most; what is left of z when multiples >= 0 of active gradients are taken
-   from it. */
+/* Upper bound of the distance of the point to C(t); the part of z that is not a combination with factors >=
+   0 of active gradients. */
 static double cone_left(look *w, const inclusion_cone *q, double *z, double *outside, double *length)
 {
     enum { SWEEPS = 500 };
@@ -306,7 +306,7 @@ static bool cone_holds(look *w, int c, int64_t at)
 }
 
 /* ---- a sample ---- */
-/* the row that misses most, relative to the largest terms of it; and by how much */
+/* the row with the largest residual, relative to its largest terms, and this residual */
 static int rows_miss(look *w, int64_t at, double *by)
 {
     double h = at > 0 ? w->r->t[at] - w->r->t[at - 1] : 0;
@@ -384,8 +384,8 @@ static bool moves(look *w, int64_t at)
     return true;
 }
 
-/* What is not finite is found on the way.  A dof that rests at 0 is as large as what its row does in a step.
- */
+/* Also finds values that are not finite. The size of a dof at rest at 0 is the change that its row causes
+   in a step. */
 static bool sizes(look *w, arena *a)
 {
     results *r = w->r;

@@ -1,7 +1,7 @@
-/* inclusion_joint: a step of rows that hang together through their selections.  R(x, x', s) = 0 with s_j in
+/* inclusion_joint: a step of rows that are coupled through their selections.  R(x, x', s) = 0 with s_j in
    Sgn(a_j(x, x')): for each linearisation of R and a in x the selections solve a box problem, s = proj(s +
    rho (q - W s)) with W = a_x R_x^-1 R_s, by Gauss and Seidel's sweeps and then by fixing which of them are
-   at their ends; so what sticks does so to rounding. */
+   at their ends; so sticking is exact to rounding. */
 #include <math.h>
 #include <string.h>
 #include "inclusion.h"
@@ -255,7 +255,7 @@ bool joint_solve(joint_work *w, moment *m, const double *base, double ih, int8_t
     }
     rates(m, base, ih, n);
     values(w, m, w->R, w->a);
-    /* over the size of its terms; what rounding of x makes of x' is not a defect */
+    /* relative to the size of its terms; the rounding error of x' that comes from x is not a defect */
     for (int r = 0; r < n; r++) {
         double round = ROUND_5 * fabs(m->x[r]) * ih * fabs(w->rate[r]);
         double terms = row_load(w, r) + fabs(w->rate[r] * m->v[r]);

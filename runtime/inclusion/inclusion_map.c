@@ -136,7 +136,7 @@ static double past_value(moment *m, const inclusion_past *p, double t)
     double t1 = r->t[last];
     if (t <= t1)
         return p->rate ? results_v(r, p->dof, t) : results_q(r, p->dof, t);
-    /* within the step: along the line to the point at hand */
+    /* within the step: along the line to the current point */
     double x0 = r->q[last * n + (size_t)p->dof], w = m->in.t > t1 ? (t - t1) / (m->in.t - t1) : 0;
     return p->rate ? r->v[last * n + (size_t)p->dof] : x0 + w * (m->x[p->dof] - x0);
 }

@@ -1,8 +1,8 @@
 /* limit: eps v' in alpha(t) - beta(v) as eps goes to 0.  The solution stays on a strictly increasing branch
-   of beta, alpha(t) in beta(v), as long as the branch reaches alpha(t), and jumps where it ends to the point
-   that v' = alpha - beta(v) comes to first (Renard 1998, theorem 1: the system only jumps when it has no
-   other choice).  Branch ends are found from the derivatives of the graph, jump times from the load at the
-   branch's end, both to round-off. v is left-continuous; samples are laid so densely that the cubic between
+   of beta, alpha(t) in beta(v), as long as the branch reaches alpha(t), and jumps where it ends to the
+   point that v' = alpha - beta(v) reaches first (Renard 1998, theorem 1: the system only jumps when it has
+   no other choice).  Branch ends are found from the derivatives of the graph, jump times from the load at
+   the branch's end, both to round-off. v is left-continuous; samples are so dense that the cubic between
    them is exact to 1e-12. */
 #include <math.h>
 #include <string.h>
@@ -79,7 +79,7 @@ static double load_at(follower *w, double t)
     if (w->g.piece.n == 0 || y > w->y_hi || y < w->y_lo) {
         w->y_hi = fmax(w->y_hi, y + 0.5 * range);
         w->y_lo = fmin(w->y_lo, y - 0.5 * range);
-        /* wide enough for both ends, so that pieces keep their order while it grows */
+        /* wide enough for both ends, so that the order of pieces does not change while it grows */
         if (!graph_cover(&w->g, &w->map, w->y_hi, w->v, w->scale) ||
             !graph_cover(&w->g, &w->map, w->y_lo, w->v, w->scale)) {
             w->y_hi = w->y_lo = y;
@@ -180,7 +180,7 @@ static int branch_near(const follower *w, double v)
     return best;
 }
 
-/* The branch of the solution in the graph at hand, found again when the graph has moved. */
+/* The branch of the solution in the current graph, found again after the graph has moved. */
 static run_of_pieces branch_now(follower *w)
 {
     if (!w->steady || w->piece >= (int)w->g.piece.n || !piece_stable(&w->g.piece.at[w->piece]))
@@ -209,7 +209,7 @@ static double solve_in(follower *w, const run_of_pieces *b, double y, int *piece
     return w->v;
 }
 
-/* By how much the load lies inside the branch: < 0 when it ended. */
+/* The distance of the load from the end of the branch; < 0: the branch has ended. */
 static double margin(const run_of_pieces *b, double y)
 {
     return fmin(y - b->y0, b->y1 - y);
@@ -375,7 +375,7 @@ static void follow(follower *w, double t1)
         point e = { te, above ? b.x1 : b.x0, 0, y };
         if (te > from_t)
             fill(w, a, e, 0);
-        /* a hair beyond the branch's end, so that the way leads on */
+        /* slightly beyond the branch's end, so that the flow leads away from it */
         y = load_at(w, te);
         double end_y = above ? b.y1 : b.y0;
         settle(w, te, e.v, end_y + (above ? 1 : -1) * ROUND_50 * fmax(load_size(w), fabs(end_y)), true);
@@ -419,7 +419,7 @@ static double extremum(follower *w, double t0, double t1)
     return t1;
 }
 
-/* The next time after t at which a jump of the past comes back through a delay, up to t1. */
+/* The next time after t, up to t1, at which a jump of the past reappears through a delay. */
 static double echo(follower *w, double t, double t1)
 {
     static const int32_t none[MAX_INDEX];

@@ -182,7 +182,7 @@ static bool project_rounds(projector *w, moment *m, int cone, const double *z, d
     for (int i = 0; i < n; i++)
         y[i] = z[i], scale = fmax(scale, fabs(z[i]));
     v = constraints_at(w, m, cone, y);
-    /* at the origin the set itself is what lengths are measured by */
+    /* at the origin the size of the set is the scale of lengths */
     for (int k = 0; k < q->ng; k++)
         if (isfinite(w->g[k]))
             scale = fmax(scale, fabs(w->g[k]));

@@ -1,6 +1,6 @@
-/* compiled: the cache is a folder that is ours alone, below $XDG_CACHE_HOME or ~/.cache.  A file in it is
-   named by the hash of its C and of how that is compiled; it is made in a folder of its own and renamed when
-   it is whole. */
+/* compiled: the cache is a folder that only its owner may enter, below $XDG_CACHE_HOME or ~/.cache. A file
+   in it is named by the hash of its C and of the compiler options; it is created in a temporary folder and
+   renamed when it is complete. */
 #define _GNU_SOURCE
 #include "compiled.h"
 #include <dirent.h>
@@ -83,7 +83,7 @@ static bool is_code(const char *name)
     return n > 3 && *name != '.' && !strcmp(name + n - 3, ".so");
 }
 
-/* the file that was used least of late goes, until there are few enough */
+/* removes the least recently used file until there are few enough */
 static void cache_trim(int dir)
 {
     for (int most = 2 * CACHE_FILES; most > 0; most--) {
@@ -147,7 +147,7 @@ static bool source_write(int dir, const char *c, size_t len)
     return !close(fd) && ok;
 }
 
-/* compilers leave nothing behind; a killed one may */
+/* only a killed compiler leaves files behind */
 static void folder_drop(int above, int dir, const char *name)
 {
     int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);

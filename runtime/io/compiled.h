@@ -17,7 +17,7 @@ void *compiled_make(const char *name, const char *c, size_t len, const char *ent
 /* The file itself, from the cache or compiled now.  NULL as above. */
 struct arena;
 char *compiled_bytes(struct arena *a, const char *c, size_t len, struct budget *b, size_t *n);
-/* The name for a text that decides what the code is. */
+/* The name of the code, from a text that determines it. */
 enum { COMPILED_NAME = 96 };
 void compiled_name(const char *of, size_t len, char name[COMPILED_NAME]);
 void compiled_close(void *handle); /* NULL is fine */

@@ -64,7 +64,8 @@ static int make_dirs(char *path, bool last)
 
 /* ---- below the folder ---- */
 
-/* A path on its way.  `done` holds no links, so the folder above is the one before its last slash. */
+/* A path that is being resolved. `done` contains no links, so the parent folder is the part before its last
+   slash. */
 typedef struct walk {
     int root, dir;
     int links;
@@ -146,7 +147,7 @@ static int walk_all(walk *w, bool make, char name[NAME_MAX + 1])
         bool was_link = false;
         int error;
         size_t n = component(w->todo, &next);
-        bool last = !w->todo[n]; /* what ends in a slash names a folder */
+        bool last = !w->todo[n]; /* a path that ends in a slash names a folder */
         if (n > NAME_MAX)
             return ENAMETOOLONG;
         memcpy(name, w->todo, n);
@@ -198,7 +199,7 @@ static int find_below(const file_root *in, const char *path, bool make, file_pla
 
 /* ---- anywhere ---- */
 
-/* a link stays one: what it leads to is written */
+/* a link stays a link: its target is written */
 static int find_anywhere(const file_root *in, const char *path, bool make, file_place *out)
 {
     char full[PATH_MAX], real[PATH_MAX];

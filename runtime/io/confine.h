@@ -23,7 +23,7 @@ typedef struct file_place {
     char name[NAME_MAX + 1];
 } file_place;
 
-/* Whether the text of a path alone shows that it stays below the folder it starts in. */
+/* Whether the text of a path is enough to show that it stays below its starting folder. */
 bool path_stays(const char *path);
 /* 0, or the error.  make: the folders on the way are made. */
 int place_find(const file_root *in, const char *path, bool make, file_place *out);

@@ -1,4 +1,4 @@
-/* numpy: arrays as NumPy keeps them.  Numbers come as rows from a spool; each array is gathered from its
+/* numpy: arrays in the format of NumPy.  Numbers come as rows from a spool; each array is gathered from its
    columns there, in portions, so that memory does not grow with their number. */
 #include <string.h>
 #include "write.h"
@@ -122,7 +122,7 @@ static bool is_large(const member *m)
     return m->size >= UINT32_MAX || m->at >= UINT32_MAX;
 }
 
-/* what the entry before the member and the one in the directory share */
+/* the common part of a member's local entry and its entry in the directory */
 static char *put_entry(char *p, const member *m, bool directory)
 {
     bool large = is_large(m);

@@ -1,4 +1,4 @@
-/* tool: gnuplot, kept away from everything but its script and its numbers. */
+/* tool: runs gnuplot with access only to its script and its numbers. */
 #define _GNU_SOURCE
 #include "tool.h"
 #include <errno.h>
@@ -52,8 +52,8 @@ extern char **environ;
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),                 \
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)) TOOL_OTHER_NUMBERS
 
-/* A script has no way to name a command; should one be found all the same, the system refuses the process:
-   clone makes threads alone, and clone3, whose arguments a filter cannot see, is said not to exist. */
+/* A script cannot name a command. As a second barrier the system refuses processes: clone may create only
+   threads, and clone3, whose arguments a filter cannot see, reports that it does not exist. */
 static void forbid_processes(void)
 {
 #ifdef TOOL_ARCH
@@ -80,7 +80,7 @@ static void forbid_processes(void)
 #endif
 }
 
-/* what programs, fonts and languages are found by; nothing that gnuplot reads orders from */
+/* variables needed to find programs, fonts and languages; none from which gnuplot reads commands */
 static bool harmless(const char *variable)
 {
     static const char *const kept[] = {
@@ -95,7 +95,7 @@ static bool harmless(const char *variable)
 
 enum { VARIABLES = 64, NOT_THERE = 127 };
 
-/* Writes go to that folder and nowhere else; where the kernel has no Landlock nothing is done. */
+/* Restricts writing to this folder; does nothing if the kernel has no Landlock. */
 static void write_only_in(int dir)
 {
 #if defined __NR_landlock_create_ruleset && defined LANDLOCK_ACCESS_FS_WRITE_FILE
@@ -117,7 +117,7 @@ static void write_only_in(int dir)
 #endif
 }
 
-/* no network, no look at other processes */
+/* no network, no access to other processes */
 static void forbid_network(void)
 {
 #ifdef TOOL_ARCH
@@ -170,7 +170,7 @@ static void become(int dir, char *const *argv, process_kind kind, const budget *
     _exit(NOT_THERE);
 }
 
-/* Waits for the process, which is ended when the work has to end: interrupted, or out of time. */
+/* Waits for the process, and ends it on an interrupt or when time is up. */
 static bool process_wait(pid_t pid, budget *b, double seconds, int *status)
 {
     const long longest = 20000000;
@@ -232,7 +232,7 @@ static int room_make(workroom *r, int above)
         if (!mkdirat(above, r->name, 0700)) {
             r->dir = openat(above, r->name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
             if (r->dir >= 0)
-                flock(r->dir, LOCK_EX | LOCK_NB); /* as a file on its way: it is in use */
+                flock(r->dir, LOCK_EX | LOCK_NB); /* like a file being written: it is in use */
             return r->dir < 0 ? errno : 0;
         }
         if (errno != EEXIST)
@@ -298,7 +298,7 @@ static int data_bring(const workroom *r, const file_root *in, const char *path)
     return error;
 }
 
-/* whether a picture has its end: gnuplot does not notice when the disk is full */
+/* whether a picture is complete: gnuplot does not notice a full disk */
 static bool picture_whole(const workroom *r, off_t size)
 {
     static const char *const ends[] = { "</svg>", "IEND", "%%EOF" };

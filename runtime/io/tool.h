@@ -1,12 +1,12 @@
-/* tool: another program that draws from files that we chose.  It runs in a folder of its own, silent, with an
-   environment of a few harmless variables, and cannot start a shell or any other process. */
+/* tool: another program that draws from files that CDL chose. It runs in its own folder, without output,
+   with a few harmless environment variables, and cannot start a shell or any other process. */
 #ifndef CDL_TOOL_H
 #define CDL_TOOL_H
 #include <stdbool.h>
 #include <stddef.h>
 #include "confine.h"
 
-/* All names that it sees; the folder's is followed by numbers. */
+/* All names that it sees; the name of the folder is followed by numbers. */
 #define TOOL_FOLDER  ".cdl-plot."
 #define TOOL_DATA    "data.csv"
 #define TOOL_SCRIPT  "script.gp"
@@ -21,8 +21,8 @@ typedef struct tool_job {
     struct budget *budget; /* whose disk it may fill, and whose time it takes */
 } tool_job;
 
-/* What another program may do: draw, without starting a process; or compile, where it may write in its folder
-   alone and reach no network, as far as the system has ways to say so. */
+/* What another program may do: draw, without starting a process; or compile, writing only in its folder and
+   without network, as far as the system can enforce it. */
 typedef enum { PROCESS_DRAWS, PROCESS_COMPILES } process_kind;
 /* Runs it in the folder, silent, for so many seconds at most.  0, ENOENT, another error, or -1: it failed,
    took longer, or the budget (may be NULL) is spent. */

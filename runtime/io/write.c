@@ -1,4 +1,4 @@
-/* write: files written whole or not at all, and rows of CSV. */
+/* write: files written completely or not at all, and rows of CSV. */
 #define _GNU_SOURCE
 #include "write.h"
 #include <dirent.h>
@@ -36,7 +36,7 @@ const char *error_text(arena *a, int error)
     return arena_strdup(a, strerror_r(error, buf, sizeof buf));
 }
 
-/* ---- bytes on their way ---- */
+/* ---- bytes being written ---- */
 
 static void sink_flush(sink *s)
 {
@@ -66,7 +66,7 @@ static void sink_put(sink *s, const char *p, size_t n)
     }
 }
 
-/* ---- a file on its way ---- */
+/* ---- a file being written ---- */
 
 /* A new file beside the path that nobody else has.  It is locked as long as it is written, so that what a
    killed process left can be recognised; one that was removed as such before it was locked is made again. */
@@ -107,7 +107,7 @@ static int open_place(const file_root *in, outfile *f)
     return error;
 }
 
-/* all that allocates comes before the file is opened */
+/* everything that allocates comes before the file is opened */
 outfile *outfile_open(arena *a, const file_root *in, const char *path)
 {
     outfile *f = arena_make(a, outfile);

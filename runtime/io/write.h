@@ -1,11 +1,11 @@
-/* write: files written whole or not at all, and rows of CSV. */
+/* write: files written completely or not at all, and rows of CSV. */
 #ifndef CDL_WRITE_H
 #define CDL_WRITE_H
 #include <stdbool.h>
 #include "base/arena.h"
 #include "confine.h"
 
-/* Bytes on their way to a file; from the first error on (see error_text) they are dropped. */
+/* Bytes being written to a file; after the first error (see error_text) they are dropped. */
 typedef struct sink {
     struct budget *budget; /* whose bytes they are, or NULL */
     int fd, error;
@@ -14,8 +14,8 @@ typedef struct sink {
     char buf[1 << 15];
 } sink;
 
-/* A file on its way: bytes go to a new file beside the path, which takes its name at the end.  What is no
-   regular file (a terminal, a pipe) is written directly, in a folder that is open.  The first failure is kept
+/* A file being written: bytes go to a new file beside the path, which gets its name at the end. Special
+   files (a terminal, a pipe) are written directly, if outside files are allowed. The first failure is kept
    in `to.error` and reported at the end. */
 typedef struct outfile {
     file_place at;
@@ -32,10 +32,10 @@ outfile *outfile_memory(arena *a, text *into);
 void outfile_put(outfile *f, const char *p, size_t n);
 bool outfile_commit(outfile *f); /* false: f->to.error says why, and nothing was changed */
 void outfile_abort(outfile *f);  /* also after commit: does nothing then */
-void outfile_leave(outfile *f);  /* in a process that was forked: the file is that of the other one */
-/* Drops files that were opened since `last` was the last one: for whoever catches a jump. */
+void outfile_leave(outfile *f);  /* in a forked process: the file belongs to the other one */
+/* Drops files that were opened since `last` was the last one: for code that catches a jump. */
 void outfiles_abort(struct budget *b, const outfile *last);
-/* A whole file at once. 0, or the error. */
+/* Writes a whole file. 0, or the error. */
 int outfile_whole(arena *a, const file_root *in, const char *path, const char *p, size_t n);
 /* All bytes of a file, of at most that many (EFBIG), and a 0 after them.  0, or the error. */
 int file_whole(arena *a, const file_root *in, const char *path, size_t most, char **out, size_t *n);
@@ -44,7 +44,7 @@ int stream_whole(arena *a, int fd, size_t most, char **out, size_t *n);
 /* Removes what killed processes left unfinished in the folder of that path. */
 void parts_clean(const file_root *in, const char *path);
 
-/* dir/file, or file alone when it is absolute or dir is empty or "." */
+/* dir/file, or only file if it is absolute or dir is empty or "." */
 char *path_join(arena *a, const char *dir, const char *file);
 /* strerror, reentrant, and the errors of confine.h */
 const char *error_text(arena *a, int error);
@@ -59,7 +59,7 @@ typedef struct spool {
 spool *spool_new(arena *a, const char *dir);
 void spool_put(spool *s, const char *p, size_t n);
 bool spool_read(spool *s, int64_t at, char *p, size_t n); /* after the last put */
-void spool_close(spool *s);                               /* NULL and twice are fine */
+void spool_close(spool *s);                               /* NULL is allowed, and so is a second call */
 
 /* CSV as in RFC 4180, lines ended by \n: a field quoted where needed, or a number that reads back exactly. */
 void csv_field(text *out, const char *p, size_t n);

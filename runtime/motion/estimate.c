@@ -187,7 +187,7 @@ static bool is_cheap(const backend *b, const run_options *o, const results *r)
     double members = 0;
     if (k < 0 || o->word[k] || !r->cut)
         return false;
-    /* when a contact changes within a step at once follows no order: what three runs show is by chance */
+    /* when a contact changes within a whole step follows no order: what three runs show is by chance */
     if (r->count.at_once && changes(r))
         return false;
     for (size_t c = 0; c < p->ncontact; c++)

@@ -897,7 +897,7 @@ static double opened(check *k, size_t c, int64_t m, int64_t at)
 }
 
 /* A gap at which a push is not a fault: rounding, beside the way over the run, where bodies never moved; and
-   what a step at once does not resolve, which closes gaps by half. */
+   what a whole step does not resolve, which closes gaps by half. */
 static double unresolved(check *k, size_t c, int64_t m, int64_t at)
 {
     const results *r = k->r;

@@ -550,7 +550,7 @@ static inline between ends_of(const gate_sum *of, int i)
                       0.5 * (of[0].size[i] + of[1].size[i]) };
 }
 
-/* What impulses may add to row i.  An impact at the start may come before the first sample; steps at once,
+/* What impulses may add to row i.  An impact at the start may come before the first sample; whole steps,
    and springs, have theirs in rn as well: then each impulse may count or not. */
 typedef struct range {
     double lo, hi;

@@ -58,7 +58,7 @@ typedef struct contact_state {
     double mu0, static0, normal0; /* coefficients and given normal force at the start of the step */
     double push;  /* its normal reaction in the problem last solved, for those that it feeds */
     bool pulls;   /* over the step at hand, if it has to */
-    double along; /* tangential restitution of the step at once; 0: none */
+    double along; /* tangential restitution of the whole step; 0: none */
     /* D^-1 [Hm; Sm]^T and M^-1 [H; S]^T, a row for each component; which D and M they belong to */
     column G, Gm;
     int64_t stamp, stamp_m;
@@ -90,7 +90,7 @@ typedef struct contact_table {
     double *tol_gap; /* which gap counts as 0 */
     double *tol_u;   /* which rate of the gap does; both from the sizes of q and q' seen so far */
     double *un;      /* rate of the gap at the start of the step */
-    double *ahead;   /* added to it: what is left of the gap over a step at once, or restitution */
+    double *ahead;   /* added to it: what is left of the gap over a whole step, or restitution */
     gap_row *row;    /* normal rows */
     slip_row *slip;
     size_t *first; /* of the components of a contact in r and P */
@@ -101,7 +101,7 @@ typedef struct contact_table {
     bool counted;           /* there are impacts or impulses of this step */
     bool *closed;           /* in contact to the right of now */
     bool *met;              /* below its tolerance at the end of the trial step */
-    bool *in;               /* part of the step that is taken at once */
+    bool *in;               /* part of the whole step */
     bool *bounds;           /* bounds rates from one side: part of every step, closed at its bound */
     size_t *from;           /* of the first contact of each family, and of the end */
     int *pair_dof;          /* dofs of the rows of near pairs: what these carry lies all over the memory */
@@ -230,7 +230,7 @@ typedef struct step_account {
     double *driving, *driving1; /* n: forces without potential now and at the end of the step */
     double power, power1;       /* and the power of no dof */
     bool driving_known;         /* those of now */
-    double *used;               /* n: forces that the step taken at once was made with */
+    double *used;               /* n: forces that the whole step used */
     double opened;              /* work of smooth forces while positions were put right */
     /* of its contacts, and what they give to surfaces that move, where that is known */
     double gain, given;
@@ -247,7 +247,7 @@ typedef struct event_watch {
     double corner_ahead;          /* by how much */
 } event_watch;
 
-/* A step at once may have islands that are calm enough to be followed beside the crowd (sweep_islands.c). */
+/* A whole step may have islands that are calm enough to be followed beside the crowd (sweep_islands.c). */
 typedef enum { STEP_UNDIVIDED, STEP_CROWD, STEP_CALM } step_stage;
 typedef enum { PART_CROWD, PART_CALM, PART_BETWEEN } contact_part;
 
@@ -255,30 +255,30 @@ typedef struct island_parts {
     bool may;         /* the model is one for it */
     bool *marked;     /* n: dofs of islands that crowded when impacts were last followed */
     bool *followed;   /* n: dofs that were followed in the last step, beside a crowd */
-    step_stage stage; /* crowd: all are taken at once; calm: those islands once more, with impacts cut */
+    step_stage stage; /* crowd: all take a whole step; calm: those islands once more, with impacts cut */
     bool *calm;       /* n: dofs of the calm islands of the step */
     uint8_t *part;    /* contact_part of each contact, in the order of the states */
-    /* what the step at once did to the crowd alone */
+    /* what the whole step did to the crowd alone */
     double work, dissipated, opened;
-    int acted; /* contacts of the last problem of the step at once */
+    int acted; /* contacts of the last problem of the whole step */
     struct island_room *room;
 } island_parts;
 
-/* a step at once that is not solved is halved so often at most */
+/* a whole step that is not solved is halved so often at most */
 enum { HALVES = 5 };
 
 /* How impacts are followed, and what is tried when a step fails. */
 typedef struct step_policy {
     cut_policy cut;
     bool was_at_once;    /* the last step */
-    int wait, wait_next; /* steps taken at once before impacts are followed again */
+    int wait, wait_next; /* whole steps before impacts are followed again */
     bool waits;          /* this step is one of them */
     int again;           /* times in this step at which contacts are hit that were hit in it before */
     int patience;        /* impacts followed one by one in a step */
     /* a step that is not solved is tried in halves: EFFORT_CUT; a sample has the mean rates too:
        EFFORT_LITTLE */
     solver_effort effort;
-    /* steps at once: how often they are halved; parts to be solved before longer ones are tried; after the
+    /* whole steps: how often they are halved; parts to be solved before longer ones are tried; after the
        next one that is in vain */
     int halved, part_wait, part_next;
     bool trial; /* a step that fails is taken in another way */
@@ -303,7 +303,7 @@ typedef struct sizes_seen {
     int64_t sized;      /* how often they did */
 } sizes_seen;
 
-/* By which rates bodies move over a step at once. */
+/* By which rates bodies move over a whole step. */
 typedef struct step_way {
     uint8_t *by_end;   /* n: goes by the rate at the end of the step */
     int *by_end_since; /* n: in which look at the contacts that was found */
@@ -458,13 +458,13 @@ bool sweep_fire(sweep *w); /* resets of those that rose */
 /* ---- sweep_islands.c ---- */
 typedef enum { CROWD_WAITS, CROWD_COUNTS, CROWD_UNSOLVED } crowd_reason;
 void sweep_islands_new(sweep *w);
-/* The rest of the step is taken at once: who is to blame for it, and are there others that could be followed?
+/* The rest becomes a whole step: which islands are the cause, and are there others that could be followed?
    Then their state is kept, for sweep_islands_follow. */
 void sweep_islands_part(sweep *w, double end, crowd_reason why);
-/* A piece of the step at once is done.  Where it pushed between calm islands and the crowd, it stays whole.
+/* A piece of the whole step is done.  Where it pushed between calm islands and the crowd, it stays whole.
  */
 void sweep_islands_met(sweep *w);
-/* The step at once is done: calm islands once more, with impacts cut.  Where that fails it stays as it is. */
+/* The whole step is done: calm islands once more, with impacts cut.  Where that fails it stays as it is. */
 void sweep_islands_follow(sweep *w, double end);
 void sweep_islands_forget(sweep *w); /* the step was followed: nobody crowds */
 
@@ -512,7 +512,7 @@ bool sweep_forgets(const program *p); /* does each step begin without the pivots
 /* ---- sweep_whole.c ---- */
 /* may it close within a step of size h?  v1 holds the rates that smooth forces alone would lead to */
 bool sweep_may_close(const sweep *w, size_t i, double h);
-bool sweep_whole(sweep *w, double h); /* a trial step at once, impacts and all */
+bool sweep_whole(sweep *w, double h); /* a trial whole step, impacts and all */
 void sweep_whole_end(sweep *w);
 bool sweep_whole_positions(sweep *w, double h); /* part of it: where bodies go; q1 and gaps */
 void sweep_whole_account(sweep *w, double h);

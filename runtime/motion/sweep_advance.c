@@ -1,5 +1,5 @@
 /* sweep_advance: one step of the run: smooth steps, cut where a gap closes or an event happens; where too
- * many impacts crowd, the rest of the step at once. */
+ * many impacts crowd, the rest of the whole step. */
 #include <math.h>
 #include <string.h>
 #include "sweep.h"
@@ -522,7 +522,7 @@ static bool whole_or_halves(sweep *w, double *h)
     }
 }
 
-/* was one of its bodies taken at once in the last step? */
+/* was one of its bodies part of a whole step last time? */
 static bool was_at_once(const sweep *w, const contact *c)
 {
     bool all = w->policy.islands.may;
@@ -531,7 +531,7 @@ static bool was_at_once(const sweep *w, const contact *c)
     return !all;
 }
 
-/* A step at once leaves rates that fit the rows of its start.  Before impacts are followed again, contacts
+/* A whole step leaves rates that fit the rows of its start.  Before impacts are followed again, contacts
  * that turned meanwhile are met anew. */
 static void meet_anew(sweep *w)
 {
@@ -591,7 +591,7 @@ bool sweep_follow_calm(sweep *w, double end)
     return ok;
 }
 
-/* The rest of the step at once, or as much of it as could be solved. */
+/* The rest of the whole step, or as much of it as could be solved. */
 static bool at_once(sweep *w, double end, crowd_reason why, double *h, bool *rise)
 {
     if (!w->s->shapes) /* points that come in sight within the step may join islands */
@@ -606,7 +606,7 @@ static bool at_once(sweep *w, double end, crowd_reason why, double *h, bool *ris
 }
 
 /* Does a shape lie on another or on a half-space with two points or more, or do many touch?  Which of them
-   part and meet again within a step is rounding: such steps are taken at once. */
+   part and meet again within a step is rounding: such steps are whole steps. */
 static bool lies_on_shape(const sweep *w)
 {
     enum { MANY = 3 };

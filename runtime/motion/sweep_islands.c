@@ -1,7 +1,8 @@
 /* sweep_islands: whether steps are cut at impacts is decided island by island.  Dofs that masses, forces or
-   contacts couple make an island.  When a step is taken at once because some islands crowd, the others are
-   followed once more from where it began, with impacts cut, and replace what the step at once made of them.
-   Where that fails, or an island of the one kind meets one of the other, the step at once stays as it is. */
+   contacts couple make an island.  When a whole step is taken because some islands are crowded, the others
+   are followed once more from where it began, with impacts cut, and replace what the whole step made of
+   them.  Where that fails, or an island of the one kind meets one of the other, the whole step stays as it
+   is. */
 #include <math.h>
 #include <string.h>
 #include "sweep.h"
@@ -51,7 +52,7 @@ struct island_room {
     contact_table table;
     int *place; /* in the table of all */
     size_t n, state_room;
-    kept_moment before, after; /* of the step at once */
+    kept_moment before, after; /* of the whole step */
     size_t *noted;             /* impacts of each family before it */
 };
 
@@ -670,7 +671,7 @@ static bool member_calm(const sweep *w, size_t f, int64_t member)
            w->policy.islands.part[lo] == PART_CALM;
 }
 
-/* Impacts that the step at once noted of calm islands go; all others of the step stand in the order of time.
+/* Impacts that the whole step noted of calm islands go; all others of the step stand in the order of time.
  */
 static void impacts_merge(sweep *w, const size_t *between)
 {
@@ -691,7 +692,7 @@ static void impacts_merge(sweep *w, const size_t *between)
     }
 }
 
-/* of the crowd, at the end of the step at once */
+/* of the crowd, at the end of the whole step */
 static double crowd_penetration(const sweep *w, double before)
 {
     const contact_table *t = &w->contacts.table;
@@ -710,7 +711,7 @@ static void mark_calm(sweep *w)
         w->policy.islands.marked[i] |= w->policy.islands.calm[i] && x->at[root_of(x->up, i)].contacts > 0;
 }
 
-/* The calm islands from where the step at once began; the crowd moves along without its contacts, and that is
+/* The calm islands from where the whole step began; the crowd moves along without its contacts, and that is
  * thrown away. */
 static bool calm_follow(sweep *w, double end)
 {

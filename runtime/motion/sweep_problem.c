@@ -286,7 +286,7 @@ bool sweep_feed(sweep *w, double h)
 }
 
 /* ---- the problem at hand ---- */
-/* Is contact i open where a step at once begins?  It may close in it; friction whose bound does not follow
+/* Is contact i open where a whole step begins?  It may close in it; friction whose bound does not follow
  * from r_n would act on it even if it does not. */
 static bool open_at_once(const sweep *w, int i)
 {

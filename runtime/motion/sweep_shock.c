@@ -121,7 +121,7 @@ static bool shock_of(sweep *w, const bool *which, const bool *also)
     return true;
 }
 
-/* ---- impacts at once, one after the other ---- */
+/* ---- simultaneous impacts, one after the other ---- */
 /* the contact that is approached fastest, by what counts as 0; -1: none is */
 static int approached(sweep *w, const bool *all)
 {
@@ -196,7 +196,7 @@ bool sweep_shock(sweep *w)
     return sweep_rates(w);
 }
 
-/* Is all that contact i does from here to the end of the step part of a step at once?  While a crowd waits it
+/* Is all that contact i does from here to the end of the step part of a whole step?  While a crowd waits it
    is; islands beside it that are followed meet their contacts when they are. */
 static bool at_once(const sweep *w, size_t i)
 {
@@ -240,7 +240,7 @@ bool sweep_meet(sweep *w)
         if (un > t->tol_u[i])
             continue;
         if (at_once(w, i) && w->t > 0 && un < -t->tol_u[i])
-            continue; /* the step at once takes its impact in */
+            continue; /* the whole step takes its impact in */
         t->met[i] = any = true;
         hit |= un < -t->tol_u[i];
     }

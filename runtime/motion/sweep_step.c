@@ -131,7 +131,7 @@ static void rows_before(sweep *w)
         contact_state *k = w->hand.act[i];
         contact *c = k->c;
         size_t n = (size_t)c->n;
-        bool joined = w->policy.whole && k->normal; /* a step at once has its rows and laws since it began */
+        bool joined = w->policy.whole && k->normal; /* a whole step has its rows and laws since it began */
         if (!k->offset_fixed && !joined)
             contact_rows(w->s, c, w->M, false);
         k->htm = c->ht;
@@ -371,7 +371,7 @@ static bool put_back(sweep *w, bool *moved)
     for (int it = 0; it < 10 && (m = off_surface(w, gap)) > 0; it++) {
         *moved = true;
         if (m > 4 * FEW_ROWS && pushes(w, m))
-            return false; /* more contacts than bodies can meet at once: the step is taken at once */
+            return false; /* more contacts than bodies can meet together: a whole step follows */
         /* Along the mean of the rows at both ends: the same way back as there, so that a motion along a curve
            neither gains nor loses.  Where the row turns too far for that, along the row at the end. */
         w->putting.back_mean = it < SYMMETRIC;
@@ -502,7 +502,7 @@ static bool step_newton(sweep *w, double h)
         if (stuck) {
             if (change <= larger(STEP_ENOUGH, STEP_SHARED * w->tol) * size)
                 break;
-            /* Friction may leave a choice of impulses, and every iteration takes another one.  A step at once
+            /* Friction may leave a choice of impulses, and every iteration takes another one.  A whole step
              * is content with the first: masses and forces are then those straight ahead. */
             if (w->policy.whole && !once) {
                 once = true;
@@ -548,7 +548,7 @@ static bool step_forced(sweep *w, double h)
     return true;
 }
 
-/* A step at once of bodies that turn: first where forces lead them, then the impulses of their contacts, with
+/* A whole step of bodies that turn: first where forces lead them, then the impulses of their contacts, with
    the masses and rows of the start.  What impulses change in the forces of gyration is of the order of the
    step. */
 static bool step_bodies(sweep *w, double h)

@@ -1,4 +1,4 @@
-/* sweep_whole: a step at once, where impacts are too many to be followed one by one.  All contacts that may
+/* sweep_whole: a whole step, where impacts are too many to be followed one by one.  All contacts that may
    close in it are part of it:  u_n + gap/h >= 0,  or restitution where the step would meet the surface.
    Bodies go by the mean rate, or by the rate at the end where they would overlap; overlaps that are left are
    pushed open. */
@@ -264,7 +264,7 @@ static bool pushes_open(const sweep *w, int i)
     return w->hand.cone[i].kind == CONE_UNILATERAL && w->hand.rr[w->hand.cone[i].row] > 0;
 }
 
-/* A step at once closes gaps by half where bodies go by the mean rate: a contact that pushed in the step
+/* A whole step closes gaps by half where bodies go by the mean rate: a contact that pushed in the step
    before and pushes on, without restitution, is the same impact still. */
 static bool pushed_before(const sweep *w, int at)
 {

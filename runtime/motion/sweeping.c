@@ -229,7 +229,7 @@ static bool start_apart(sweep *w)
     return ok && sweep_survey(w);
 }
 
-/* A state that does not obey its constraints at once is thrown into them by a shock at t = 0. */
+/* A state that violates its constraints is corrected by a shock at t = 0. */
 static bool begin(sweep *w)
 {
     span at;
@@ -362,7 +362,7 @@ static bool tangents_fit(sweep *w)
     return true;
 }
 
-/* Impacts that follow each other at an instant: a step at once knows no such instant. */
+/* Impacts that follow each other at an instant: a whole step knows no such instant. */
 static bool cascades_fit(sweep *w)
 {
     for (size_t i = 0; i < w->p->ncontact; i++) {

@@ -1,6 +1,6 @@
-/* history: past values over series.  A past value x(theta(t)) is the piece of the motion that holds at
-   theta(t0), composed with theta; integrals over the past are sums over the pieces, each by Gauss's formula
-   at points that move with t. */
+/* history: past values over series. A past value x(theta(t)) is the piece of the motion at theta(t0),
+   composed with theta; integrals over the past are sums over the pieces, each by Gauss's formula at points
+   that move with t. */
 #include "history.h"
 #include <math.h>
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 #include "clock/state.h"
 #include "base/tolerances.h"
 
-/* where a value is read: before the start; in the series at hand; else number of a piece */
+/* where a value is read: before the start; in the current series; otherwise the number of a piece */
 enum { BEFORE = -1, AT_HAND = -2 };
 
 typedef struct reader { /* x or x' of a dof at theta(t), or a number of a base */
@@ -95,7 +95,7 @@ static double *numbers(history *h, size_t n)
 
 /* ---- pieces ---- */
 
-/* where two pieces meet: the one that a time that runs on enters, or one that runs back */
+/* where two pieces meet: the one entered by an increasing time, or by a decreasing one */
 static int piece_find(const history *h, double theta, bool back)
 {
     double eps = back ? -h->eps : h->eps;
@@ -505,7 +505,7 @@ const char *history_error(const history *h, span *at)
     return h->error;
 }
 
-/* A delay that shrinks to nothing stops the motion. */
+/* A delay that becomes 0 stops the motion. */
 bool history_vanishes(history *h)
 {
     for (int i = 0; i < h->npast; i++)
@@ -523,8 +523,8 @@ static int runs_back(const double *theta, int K)
     return 0;
 }
 
-/* Past times that stand where two pieces meet were read on the side to which they move?  If not, the next
- * expansion does. */
+/* Were past times at a joint of two pieces read on the side to which they move? If not, the next expansion
+ * does so. */
 bool history_agrees(history *h)
 {
     bool ok = true;
@@ -572,7 +572,7 @@ static void limit_one(history *h, const double *theta, int where, int gain, doub
         }
 }
 
-/* the kernels over series that choose pieces of their own */
+/* kernels over series with their own choice of pieces */
 int history_kernels(const history *h, taylor **out)
 {
     int n = 0;

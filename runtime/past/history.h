@@ -1,5 +1,5 @@
-/* history: what a motion was.  Past values of degrees of freedom and of their rates, from pieces that were
-   kept or from the history that the model gives; integrals over the past. */
+/* history: the past of a motion. Past values of degrees of freedom and of their rates, from stored pieces
+   or from the history given in the model; integrals over the past. */
 #ifndef CDL_HISTORY_H
 #define CDL_HISTORY_H
 #include "clock/results.h"
@@ -8,8 +8,8 @@
 /* Past values: dofs, rates, bases of rotations (addressed as IN_BASE; those of the dofs read with them). */
 enum { PAST_DOF, PAST_RATE, PAST_BASE, PAST_KINDS };
 
-/* What a program reads of the past.  IN_PAST_Q, IN_PAST_V, IN_PAST_BASE and IN_INTEGRAL read slots; here is
- * what each of them holds. */
+/* What a program reads from the past. IN_PAST_Q, IN_PAST_V, IN_PAST_BASE and IN_INTEGRAL read slots, which
+ * are described here. */
 typedef struct integral_rule {
     span at;
     int32_t bound;            /* number of its variable */
@@ -32,7 +32,8 @@ typedef struct delay_program {
 
 /* An interval of the motion: y[k*(order + 1) + j], first the dofs, then gap and rn of each contact. */
 typedef struct piece {
-    /* where it begins, and what that lacks; how long it is, how long the series is good for */
+    /* where it begins (a double and its correction); its length, and the length for which the series is
+       valid */
     double t, low, h, reach;
     double unit; /* of time: coefficients are those of powers of time by it */
     int order;
@@ -52,10 +53,10 @@ void history_begin(history *h, double t, double unit);
 /* Coefficient j of past values and integrals, which `in` reads from then on.  False: history_error says why.
  */
 bool history_step(history *h, series_inputs *in, int j);
-bool history_vanishes(history *h); /* a delay has gone to 0: history_error says which */
+bool history_vanishes(history *h); /* a delay has become 0: history_error tells which */
 const char *history_error(const history *h, span *at);
-/* How far the past values of the expansion at hand hold, at most s; *breaks: a breaking point ends them (else
- * a piece does). */
+/* How far the past values of the current expansion are valid, at most s; *breaks: a breaking point ends
+ * them (otherwise the end of a piece). */
 double history_limit(history *h, double s, bool *breaks);
 bool history_agrees(history *h); /* past times were read on the side they move to; else expand again */
 /* those of the expansion at hand whose pieces have to be watched */
@@ -67,8 +68,8 @@ void history_add(history *h, const piece *p);
 void history_break(history *h, double t, int order);
 void history_image(history *h, double t);
 
-/* As part of a state: sites and registers of a kernel over series; the past without its pieces, which are
-   added again by who keeps them. */
+/* As part of a state: sites and registers of a kernel over series; the past without its pieces, which the
+   caller stores and adds again. */
 struct run_state;
 void taylor_keep(taylor *t, struct run_state *s);
 void history_keep(history *h, struct run_state *s);
@@ -82,7 +83,7 @@ past_samples *samples_new(arena *a, const program *p, const double *param, const
 void samples_add(past_samples *h, double t, const double *q, const double *v, const double *base);
 void samples_fill(past_samples *h, inputs *in); /* past values at in->t, which `in` reads from then on */
 const char *samples_error(const past_samples *h, span *at); /* NULL, or why a value could not be read */
-void samples_all(past_samples *h);                          /* nothing is let go, however long ago it was */
+void samples_all(past_samples *h);                          /* nothing is discarded, however old */
 void samples_keep(past_samples *h, struct run_state *s);    /* as part of a state */
 bool samples_for_forces(const program *p);                  /* nothing but forces reads the past */
 bool delay_of_state(const delay_program *d);

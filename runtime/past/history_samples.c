@@ -1,6 +1,7 @@
-/* history_samples: past values between the samples of a time-stepping scheme, by cubic Hermite interpolation
-   of positions and rates, so that its order is kept.  Rotations are interpolated by the turn from one sample
-   to the next.  Rates that jump are there twice: a value is read to the right of the jump. */
+/* history_samples: past values between the samples of a time-stepping scheme, by cubic Hermite
+   interpolation of positions and rates, so that its order is kept.  Rotations are interpolated by the
+   rotation from one sample to the next. Rates that jump are stored twice: a value is read after the
+   jump. */
 #include <math.h>
 #include <string.h>
 #include "base/rotation.h"
@@ -30,7 +31,7 @@ typedef struct run_integral {
     int32_t slot;
 } run_integral;
 
-/* a rotation at a time: the base of the sample before, and what has turned since with its rate */
+/* a rotation at a time: the base of the previous sample, and the rotation since then with its rate */
 typedef struct past_turn {
     size_t of; /* its first dof, and when */
     double t, R[9], x[3], v[3];
@@ -45,7 +46,8 @@ struct past_samples {
     size_t wide;      /* numbers of a sample */
     vec(double) t, x; /* x: q and q' of each sample, and its bases */
     vec(double) jump; /* times of jumps */
-    /* the longest delay, INFINITY when it is not known; samples after which older ones are let go */
+    /* the longest delay, INFINITY if it is not known; number of samples after which older ones are
+       discarded */
     double reach, step;
     size_t room;
     run_kernel *past[PAST_KINDS];
@@ -54,7 +56,7 @@ struct past_samples {
     int nin;
     run_kernel *given[2]; /* of each dof; k NULL: the initial value is held */
     double *slots[PAST_KINDS + 1], *bound;
-    const inputs *now; /* the state at hand, which may lie after the last sample */
+    const inputs *now; /* the current state, which may lie after the last sample */
     past_turn last;    /* the last one that was read from it; `of` SIZE_MAX: none was */
     const char *error;
     span where;
@@ -203,7 +205,7 @@ static double panel_sum(past_samples *h, run_integral *x, inputs *in, double a, 
     return sum * (b - a);
 }
 
-/* The next place after a at which a past time a0 + c s meets a jump. */
+/* The next point after a at which a past time a0 + c s reaches a jump. */
 static double next_jump(const past_samples *h, double a0, double c, double a)
 {
     size_t lo = 0, hi = h->jump.n;
@@ -330,8 +332,8 @@ void samples_fill(past_samples *h, inputs *in)
         h->slots[PAST_KINDS][h->in[i].slot] = integral_value(h, &h->in[i], in);
 }
 
-/* what no delay reaches any more is let go; twice the room is taken only where jumps have made more samples
- * of the same time */
+/* samples that no delay reaches any more are discarded; the room is doubled only if jumps have added
+ * samples at the same time */
 static void let_go(past_samples *h, double t)
 {
     double old = t - h->reach - 4 * h->step;

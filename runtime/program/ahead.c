@@ -2,7 +2,7 @@
 #include <string.h>
 
 /* ---- kernels at many instants ---- */
-/* Times come from an array, by a kind that these kernels have no other use for. */
+/* Times come from an array, under an input kind that these kernels do not use otherwise. */
 #define INSTANT_TIMES IN_A
 
 /* Does it read nothing else? */
@@ -108,8 +108,8 @@ static int operands(const instr *p)
     return p->op == TAPE_SINCOS ? 1 : fused[p->op - OP_COUNT];
 }
 
-/* What a register holds at the instruction at hand: is it known from time alone, and its names in both parts
-   (rest: NONE until that part reads it). */
+/* The content of a register at the current instruction: whether it depends only on time, and its names in
+   both parts (rest: NONE until that part reads it). */
 typedef struct holds {
     bool timed;
     uint32_t early, rest;
@@ -162,7 +162,7 @@ static void split_one(splitting *s, const instr *p)
     s->rest[s->nrest++] = is;
 }
 
-/* Registers of the early part have one value each; those of the rest are what they were. */
+/* Registers of the early part have one value each; those of the rest are unchanged. */
 static void split(arena *a, const kernel *k, splitting *s)
 {
     const tape *t = &k->tape;
@@ -204,7 +204,7 @@ timed_term *timed_new(arena *a, const terms *t)
     x->early = kernel_over_instants(a, k, 0);
     tape *early = &x->early.tape;
     slot *in = arena_array(a, slot, k->tape.nin + 1);
-    for (uint32_t i = 0; i < k->tape.nin; i++) /* what the early part does not use has some value */
+    for (uint32_t i = 0; i < k->tape.nin; i++) /* inputs that the early part does not use have any value */
         in[i] = k->in[i].kind == IN_PARAM ? k->in[i] : instant_time(0);
     x->early.in = in;
     early->code = s.early;

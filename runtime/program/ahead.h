@@ -1,21 +1,21 @@
-/* ahead: kernels at many instants at once, in lanes: at states that were kept, or at times that are known
-   ahead.  Values are the bits that one instant after the other gives. */
+/* ahead: kernels at many instants together, in lanes: at stored states, or at times known in advance.
+   Values have the same bits as one instant after the other. */
 #ifndef CDL_AHEAD_H
 #define CDL_AHEAD_H
 #include "system.h"
 
 /* Sums over all outputs of kernels, as system_sum makes them. */
 typedef struct sums_ahead sums_ahead;
-/* NULL: the kernels read something else than parameters, indices, time, q and q'. */
+/* NULL: the kernels also read other inputs than parameters, indices, time, q and q'. */
 sums_ahead *sums_ahead_new(arena *a, const program *p, const kernels *of);
 /* At n states (n <= LANES), those of q and q' one after the other. */
 void sums_ahead_run(sums_ahead *s, const double *param, const double *t, const double *q, const double *v,
                     int n, double *sum);
 
-/* Kernels of one member, of which what depends on time alone is computed for many times at once. */
+/* Kernels of one member, whose time-dependent part is computed for many times together. */
 typedef struct timed_term {
     kernel early; /* that part, at many times */
-    tape rest;    /* what is left of it, with registers of its own; those of `early` come last */
+    tape rest;    /* the rest of it, with its own registers; those of `early` come last */
     const term *of;
     double *reg;
     double *work, *values; /* values: of LANES times, early.tape.nout each */

@@ -1,6 +1,6 @@
-/* near: pairs of points or of shapes that may touch, from cells of the size of reach and skin; found anew
-   when they may have crossed the skin.  Bodies of very different sizes stand in grids of their own, one for
-   each factor of 2: each looks for those that are as large as itself, or larger. */
+/* near: pairs of points or of shapes that may touch, from cells of the size of reach and margin; searched
+   again when points may have crossed the margin. Bodies of very different sizes are in separate grids, one
+   for each factor of 2: each body searches for those that are as large as itself, or larger. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +19,7 @@ static bool map_reads(const slot_map *m, int k)
 
 bool near_of_points(const contact_family *f)
 {
-    enum { FEW = 64 }; /* members that are looked at one by one */
+    enum { FEW = 64 }; /* members that are checked one by one */
     if (!f->near_dim || f->over.n != 2 || f->gap.where || index_members(&f->over) <= FEW)
         return false;
     bool a0 = map_reads(&f->near_a[0], 0), a1 = map_reads(&f->near_a[0], 1), b0 = map_reads(&f->near_b[0], 0),
@@ -220,7 +220,7 @@ static double apart2(const double *x, const double *y, int dim)
     return d2;
 }
 
-/* How far bodies come from where they are within a time, at these rates: no less than what they have. */
+/* Upper bound of the distance that bodies move within a time at these rates. */
 static void ways_grow(near_list *w, double t, const double *q, const double *v, double h)
 {
     for (int i = 0; i < w->n; i++)
@@ -240,9 +240,9 @@ static void ways_grow(near_list *w, double t, const double *q, const double *v, 
         }
 }
 
-/* two points come closer by both of their ways, rounded up */
+/* two points approach by both of their distances, rounded up */
 static const double ROOM = 2.001;
-/* bodies are near that are apart by this part of what they reach */
+/* bodies are near if their distance is below this fraction of their sizes */
 static const double BODY_SKIN = 0.2;
 
 /* the fastest of the points of a family */
@@ -261,8 +261,8 @@ static double points_speed(const near_pairs *p, const double *v)
     return sqrt(most);
 }
 
-/* By how much two points of a family may have come closer since their pairs were found.  What all have in
-   common brings none closer: ways are counted from the middle of all of them. */
+/* Upper bound of how much two points of a family may have approached since their pairs were found. The
+   common motion of all points does not count: distances are relative to the middle of all of them. */
 static double points_moved(const near_pairs *p)
 {
     double lo[NEAR_AXES] = { INFINITY, INFINITY, INFINITY },
@@ -287,7 +287,7 @@ static double points_moved(const near_pairs *p)
     return ROOM * sqrt(most);
 }
 
-/* how far bodies have come or come by so many of their ways, beyond their own skins */
+/* how far bodies have moved, or will move in so many steps, beyond their own margins */
 static double bodies_moved(const near_pairs *p, bool moved, double ways)
 {
     double most = 0;
@@ -301,8 +301,8 @@ static double bodies_moved(const near_pairs *p, bool moved, double ways)
     return ROOM * most;
 }
 
-/* how much of the skin is used up where all are now, points coming closer by `need`, bodies by so many ways
- */
+/* the part of the margin that is used up at the present positions, if points approach by `need`, bodies by
+   so many steps */
 static double skin_used(const near_list *w, double need, double ways)
 {
     double most = 0;
@@ -338,7 +338,7 @@ static void ways_put(near_list *w, double t, const double *q, const double *v, c
 bool near_keep(near_list *w, double t, const double *q, const double *v, const double *v1, double h,
                double margin, double listed)
 {
-    enum { THICK = 3 }; /* times the skin that is wanted: then it is cheaper to find fewer pairs */
+    enum { THICK = 3 }; /* times the required margin: beyond it, it is cheaper to find fewer pairs */
     double ahead = 0, skin = 0.3 * w->reach;
     w->far = 0;
     if (w->nof == 0)
@@ -512,7 +512,7 @@ static int by_pair(const void *a, const void *b)
     return first ? first : by_number((const int32_t *)a + 1, (const int32_t *)b + 1);
 }
 
-/* Pairs whose second one is the smaller: found from that one, sorted. */
+/* Pairs whose second body is the smaller one: found from that one, sorted. */
 static void back_find(near_list *w, near_pairs *p)
 {
     const near_points *of = &p->of[1];

@@ -1,6 +1,6 @@
-/* near: pairs of points, or of shapes, that may touch, for families of contacts whose gap is a distance of
-   two points less what they reach, or one of two shapes.  Pairs come from cells of the size of reach and skin
-   and are found anew when points may have crossed the skin. */
+/* near: pairs of points, or of shapes, that may touch, for families of contacts whose gap is the distance
+   of two points minus a length, or the distance of two shapes. Pairs come from cells of the size of reach
+   and margin and are searched again when points may have crossed the margin. */
 #ifndef CDL_NEAR_H
 #define CDL_NEAR_H
 #include "system.h"
@@ -47,7 +47,7 @@ typedef struct near_list {
     int n; /* dofs */
     near_pairs *of;
     size_t nof;
-    double skin, far; /* far: how much closer points, not bodies, may come in the step */
+    double skin, far; /* far: how much points, not bodies, may approach in the step */
     double reach;     /* largest of all points */
     bool *point;      /* of each dof: is it a coordinate of a point? */
     double *ahead;    /* n: room */
@@ -55,9 +55,9 @@ typedef struct near_list {
     int32_t *list;
 } near_list;
 
-/* Is it a family of pairs that is worth a search? */
+/* Is it a family of pairs for which a search pays? */
 bool near_fits(const contact_family *f);
-/* One of points, whose gap never is more than the distance of both less what they reach. */
+/* One of points, whose gap is at most their distance minus their reach. */
 bool near_of_points(const contact_family *f);
 /* The families of s for which that holds. */
 void near_new(near_list *w, arena *a, system_t *s);
@@ -68,9 +68,10 @@ void near_new(near_list *w, arena *a, system_t *s);
  * anew.  Shapes are placed where they are at t. */
 bool near_keep(near_list *w, double t, const double *q, const double *v, const double *v1, double h,
                double margin, double listed);
-/* Has nothing moved so far, points beside the others, that a pair may touch which is not listed? */
+/* Is every pair that may touch still listed, considering how far points have moved relative to the
+   others? */
 bool near_covers(near_list *w, double t, const double *q);
-void near_find(near_list *w); /* the pairs of the places seen, with its skin */
+void near_find(near_list *w); /* the pairs of the positions seen, with their margin */
 /* Number of a pair among all of its family, from 0. */
 /* The dof of coordinate k of the point that goes by i, of index 0 or 1. */
 int32_t near_dof(const near_pairs *p, int index, int32_t i, int k);

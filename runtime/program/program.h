@@ -22,17 +22,17 @@ typedef enum {
     IN_PAST_V,    /* its rate at that time */
     IN_PAST_BASE, /* base of a rotation then, addressed as IN_BASE */
     IN_INDEX,     /* the value of index number `base` of the family */
-    IN_SPEED, /* |slip| of the contact at hand, in a friction coefficient; speed of approach in a restitution
-               */
-    IN_BOUND, /* bound variable number `base`: of an integral, or the argument of a history */
-    IN_INTEGRAL, /* the integral number `base` of the model */
-    IN_SET,      /* a selection of the set-valued term number `base` (Sgn, normal cone …) */
-    IN_COORD,    /* coordinate number `base` of the domain, or the arc length of a rod */
-    IN_FIELD,    /* field number `base`; stride[0], stride[1]: how often differentiated in each coordinate */
-    IN_ROD,      /* a quantity of a rod (self_gap, …) number `base` */
-    IN_REACT,    /* reactions: those of reaction k of the program are the REACT numbers from REACT k on */
-    IN_BASE,     /* bases of rotations: those of the rotation at dof k are the 9 numbers from 3 k on */
-    IN_FEATURE,  /* where two shapes touch, FEATURE_NUMBERS of each point (shapes.h) */
+    IN_SPEED,     /* |slip| of the contact, in a friction coefficient; speed of approach, in a restitution
+                   */
+    IN_BOUND,     /* bound variable number `base`: of an integral, or the argument of a history */
+    IN_INTEGRAL,  /* the integral number `base` of the model */
+    IN_SET,       /* a selection of the set-valued term number `base` (Sgn, normal cone …) */
+    IN_COORD,     /* coordinate number `base` of the domain, or the arc length of a rod */
+    IN_FIELD,     /* field number `base`; stride[0], stride[1]: how often differentiated in each coordinate */
+    IN_ROD,       /* a quantity of a rod (self_gap, …) number `base` */
+    IN_REACT,     /* reactions: those of reaction k of the program are the REACT numbers from REACT k on */
+    IN_BASE,      /* bases of rotations: those of the rotation at dof k are the 9 numbers from 3 k on */
+    IN_FEATURE,   /* where two shapes touch, FEATURE_NUMBERS per point (shapes.h) */
     IN_KINDS
 } in_kind;
 
@@ -189,8 +189,8 @@ typedef enum { REL_GAP, REL_BILATERAL, REL_CLOSED } contact_relation;
    where what is held of each point lies. */
 typedef struct shape_pair {
     bool touch; /* the constraint is one between such shapes */
-    /* pairs come and go with those that are near (near.h): the last index, 0 in the index set, is the place
-       where what is held of a pair lies */
+    /* pairs are added and removed as they come near (near.h): the last index, 0 in the index set, is the
+       place of the data of a pair */
     bool listed;
     int first, second;
     slot_map first_of, second_of, features;
@@ -209,11 +209,11 @@ typedef struct contact_family {
     bool slip_given;  /* else friction acts in the whole tangent space, in the kinetic metric */
     bool mu_of_speed; /* the coefficient reads IN_SPEED */
     bool e_of_speed;  /* the restitution reads IN_SPEED: that of approach */
-    bool fed;         /* its normal force follows from reactions: */
+    bool fed;         /* its normal force depends on reactions: */
     int32_t read_as;  /* its reaction is this one of those that formulas read, from 1; 0: none does */
     span read_at;     /* the first formula that does */
     int32_t fed_by;   /* that of the same member of this family; -1: as its formula says */
-    bool cascade;     /* impacts at once follow each other, one by one */
+    bool cascade;     /* simultaneous impacts are computed one after the other */
     bool gap_linear, gap_constant_gradient; /* gap affine in q (and t); gradient free of q and t */
     int nslip;                              /* components of slip (0 .. MAX_SLIP) */
     /* kernels over the same index set, in the same slot order; absent ones have nout == 0 */
@@ -230,7 +230,7 @@ typedef struct contact_family {
     kernel mu_static;   /* out: the coefficient at rest, where it is another one */
     kernel e;           /* out: restitution; may read IN_SPEED */
     kernel et;          /* out: tangential restitution */
-    kernel adhesion;    /* out: the pull that a closed contact bears */
+    kernel adhesion;    /* out: the tension that a closed contact can carry */
     kernel points;      /* between shapes: where they touch, and the normal there */
     /* pairs found by a cell list: gap = norm(x[i] - x[j]) - c: NULL-sized when not of that form */
     int near_dim;                  /* 0, or 2 or 3: dimension of the points */
@@ -339,8 +339,8 @@ typedef struct program {
     bool mass_constant, mass_diagonal, force_linear, force_of_state;
     /* energies, one output each; kinetic is absent for equations: then q'.M q'/2 */
     kernels kinetic, potential;
-    /* what works on kinetic + potential energy: the part of f that has no potential (rows), inertia forces
-       left out; and power of no dof, one output each */
+    /* what changes kinetic + potential energy: the part of f that has no potential (rows), without inertia
+       forces; and power that belongs to no dof, one output each */
     kernels driving, power;
     bool potential_whole; /* every smooth force is -dV/dq (audit can be closed without work integrals) */
     const contact_family *contact;
@@ -348,7 +348,7 @@ typedef struct program {
     const event_rule *event;
     size_t nevent;
     shape_list shapes;
-    /* what the model needs of a backend, each with a place to point at; span.file == 0: not needed */
+    /* what the model requires of a backend, each with a place for messages; span.file == 0: not required */
     const struct inclusion_program *inclusion; /* inclusion.h; NULL when there is none */
     const struct field_program *field;         /* field.h; NULL when there is none */
     const struct rod_program *rod;             /* rod.h; NULL when there is none */

@@ -66,7 +66,7 @@ static bool hulls_make(shapes *w, arena *a, size_t k)
     return all;
 }
 
-/* numbers for all pairs that results keep: those that are listed have theirs behind the others */
+/* numbers for all pairs stored in results: those of listed pairs come after the others */
 static size_t kept_numbers(const program *p, const contact_family *end)
 {
     size_t n = (size_t)p->shapes.nfeature;
@@ -156,7 +156,7 @@ void shapes_place(shapes *w, const inputs *in)
     }
 }
 
-/* no point of it comes further: its middle, and what the matrix changes of the arm */
+/* upper bound for its points: the motion of its middle, and the change of the arm by the matrix */
 static double way_between(const convex *c, const body_pose *a, const body_pose *b)
 {
     double far = 0, turn = 0, arm = c->reach;

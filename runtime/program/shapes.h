@@ -1,6 +1,6 @@
-/* shapes: bodies of a program that may touch each other.  Where two of them are close, which corners, edges
-   and faces touch is found at the start of a step and held while it lasts: gaps read it as inputs of the kind
-   IN_FEATURE. */
+/* shapes: bodies of a program that may touch each other.  If two of them are close, the corners, edges and
+   faces that touch are found at the start of a step and kept during the step: gaps read them as inputs of
+   the kind IN_FEATURE. */
 #ifndef CDL_SHAPES_H
 #define CDL_SHAPES_H
 #include "base/convex.h"
@@ -10,7 +10,7 @@
 enum { FEATURE_NUMBERS = 20, PAIR_NUMBERS = FEATURES * FEATURE_NUMBERS };
 
 typedef struct shapes {
-    arena *a; /* counts the work of finding what touches */
+    arena *a; /* counts the work of finding features */
     const program *p;
     const double *param;
     size_t n;       /* the first ones of the program */
@@ -19,7 +19,7 @@ typedef struct shapes {
     double **way; /* how far a point of a body comes at most between two placings, see shapes_ways */
     double *reg;
     double *feature; /* IN_FEATURE: nfeature numbers */
-    int64_t *id;     /* of each point: what it is about; 0: nothing so far */
+    int64_t *id;     /* of each point: which features it belongs to; 0: none so far */
     size_t nfeature, room;
     vec(int32_t) spare; /* places of pairs that have gone */
     bool exact;         /* few pairs: far ones are measured too */
@@ -34,11 +34,11 @@ void shapes_place(shapes *w, const inputs *in); /* bodies are where they are now
 /* of an instance of a shape: all of it lies within this distance of its middle; that where it is placed */
 double shapes_reach(const shapes *w, int shape, int32_t instance);
 void shapes_middle(const shapes *w, int shape, int32_t instance, double *x);
-/* A place for what is held of a pair that is listed, with nothing in it; it is given back.  What IN_FEATURE
- * reads may have moved. */
+/* Reserves, and releases, an empty place for the data of a listed pair. The array that IN_FEATURE reads may
+ * have moved. */
 int32_t shapes_take(shapes *w);
 void shapes_give(shapes *w, int32_t place);
-/* Where results have what is held of a pair of family f: into its index, which names the member. */
+/* The place in the results of the data of a pair of family f, for its index, which names the member. */
 void shapes_index(const program *p, const contact_family *f, int64_t member, int32_t *index);
 /* What is held of all pairs that results keep, where shapes_index says; which are held are members by their
    number and place. */
@@ -48,8 +48,8 @@ typedef struct held_pair {
     int32_t place;
 } held_pair;
 const double *shapes_kept(const shapes *w, arena *a, const held_pair *held, size_t n);
-/* Bodies are placed where they are then; how far their points come from where they were, into `way`.  Placing
- * them again leaves that as it is. */
+/* Places the bodies at that time; `way` gets the distances that their points move. Placing them again does
+ * not change it. */
 void shapes_ways(shapes *w, const inputs *then);
 double shapes_way(const shapes *w, const contact_family *f, const int32_t *index); /* of both of a pair */
 /* The points of a pair, a member of f but for its last index; anew: of each, whether it is about others than
@@ -64,7 +64,7 @@ double shapes_room_between(const shapes *w, const contact_family *f, const int32
 int shapes_meet(const shapes *w, const contact_family *f, const int32_t *index, feature *all, double *size);
 /* Is the point that the index names one that never touches?  Its gap stays larger than both bodies. */
 bool shapes_idle(const shapes *w, const contact_family *f, const int32_t *index);
-/* Is it one of those, or the only one of two bodies that are farther apart than either is large? */
+/* Is it one of those, or the only one of two bodies that are farther apart than their sizes? */
 bool shapes_far(const shapes *w, const contact_family *f, const int32_t *index);
 bool shapes_holds(const shapes *w, const contact_family *f, const int32_t *index, int64_t id);
 /* point: from 0; NULL: nothing that ever touches */

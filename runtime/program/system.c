@@ -6,7 +6,7 @@
 #include <string.h>
 
 /* ---- kernels and their registers ---- */
-static const unsigned STILL = 1u << IN_PARAM | 1u << IN_INDEX; /* what does not change during a run */
+static const unsigned STILL = 1u << IN_PARAM | 1u << IN_INDEX; /* data that do not change during a run */
 
 static unsigned kernel_reads(const kernel *k)
 {
@@ -30,7 +30,7 @@ term term_new(arena *a, const kernel *k)
     return t;
 }
 
-/* Parameters stay where they were put, so a kernel of one member reads only the rest at each instant. */
+/* Parameters keep their registers, so a kernel of one member reads only the rest at each instant. */
 static void term_settle(arena *a, term *t, const double *param)
 {
     const unsigned known = 1u << IN_PARAM | 1u << IN_TIME | 1u << IN_SPEED | 1u << IN_Q | 1u << IN_V |
@@ -54,7 +54,7 @@ static void term_settle(arena *a, term *t, const double *param)
     t->move = m;
 }
 
-/* Room to run all members of a family at once, where there are enough of them. */
+/* Memory to run all members of a family together, if there are enough of them. */
 static void term_batch(arena *a, term *t)
 {
     enum { FEW = 16 };
@@ -400,7 +400,7 @@ static void family_new(system_t *s, family *fam, const contact_family *f)
     unsigned moving = 1u << IN_TIME | 1u << IN_Q | 1u << IN_BASE | 1u << IN_FEATURE;
     fam->offset_fixed = fam->rows_fixed && fam->rate.constant &&
                         (!fam->slip_offset.k || !(kernel_reads(fam->slip_offset.k) & moving));
-    /* a coefficient at rest and a pull come and go with what the contact does */
+    /* a static coefficient and adhesion depend on the state of the contact */
     fam->still = fam->offset_fixed && fam->mu.constant && fam->e.constant && fam->normal.constant &&
                  !fam->mu_static.k && !fam->adhesion.k && !f->fed;
 }
@@ -537,7 +537,8 @@ static void contact_begin(system_t *s, family *fam, contact *c, double *gap)
     c->metric = 1;
 }
 
-/* Each quantity of all contacts before the next one: passes over many of them read what lies side by side. */
+/* Each quantity is computed for all contacts before the next one, so that passes over many contacts read
+   adjacent memory. */
 static void contacts_room(system_t *s, contact *c, size_t count)
 {
     for (size_t i = 0; i < count; i++)
@@ -873,7 +874,7 @@ static double column_weight(const double *S, int k, int n, int j)
     return all > 0 ? 1 / all : 0;
 }
 
-/* G nu = b for few components, where G is far from singular; false: it may be near */
+/* G nu = b for few components, if G is far from singular; false: it may be near singular */
 static bool normal_of_few(const double *G, const double *b, int k, double *nu)
 {
     if (k == 2) {
@@ -896,8 +897,8 @@ static bool normal_of_few(const double *G, const double *b, int k, double *nu)
     return true;
 }
 
-/* S as given, nslip x n in out; nu (nslip) with nu.S = H when the slip is a whole relative velocity, of which
- * only the part across nu counts */
+/* S as given, nslip x n in out; nu (nslip) with nu.S = H if the slip is a full relative velocity, of which
+ * only the part across nu is used */
 static inline __attribute__((always_inline)) bool slip_normal_of(const double *S, const double *H, int k,
                                                                  int n, double spanned, double *nu)
 {
@@ -954,7 +955,7 @@ static bool slip_normal_first(const double *S, const double *H, double *nu)
     return all > 0 && off <= SPANNED_SQUARE * all;
 }
 
-/* loops of a known length, in the plane and in space */
+/* loops of fixed length, in the plane and in space */
 static bool slip_normal(const double *S, const double *H, int k, int n, double spanned, double *nu)
 {
     if (k == 2)
@@ -1265,7 +1266,7 @@ static void tangent_rows(system_t *s, contact *c, const double *M)
 
 /* ---- initial values on their constraints ---- */
 
-/* how far the gap (or, held from both sides, its rate) misses, and the size of its terms */
+/* the violation of the gap (or, for equalities, of its rate), and the size of its terms */
 static double start_miss(system_t *s, contact *c, const double *x, bool rates, double *size)
 {
     contact_relation kind = c->fam->f->relation;
@@ -1305,8 +1306,9 @@ static double start_give(const contact *c, const double *light)
     return hh;
 }
 
-/* All that miss, one after the other, until none does; false: left as they were.  The shortest way is that of
-   the kinetic metric, by its diagonal: the same in all units of the dofs. */
+/* Corrects all violated constraints, one after the other, until none is left; false: nothing was changed.
+   The shortest correction is that in the kinetic metric, by its diagonal: the same in all units of the
+   dofs. */
 static bool start_sweep(system_t *s, double *x, bool rates, const double *light)
 {
     enum { SWEEPS = 200 };
@@ -1338,7 +1340,7 @@ static const contact *start_worst(system_t *s, const double *x, bool rates)
     for (size_t i = 0; i < s->ncontact; i++) {
         double miss = fabs(start_miss(s, &s->contact[i], x, rates, &size));
         if (miss > START_ROUNDED * size)
-            return NULL; /* no rounding: the backend says what is wrong */
+            return NULL; /* not due to rounding: the backend reports the error */
         if (miss > most * size) {
             most = miss / size;
             worst = &s->contact[i];
@@ -1366,7 +1368,7 @@ static void start_move(system_t *s, double *x, bool rates)
     s->start_by = worst;
 }
 
-/* the first constraint of rates that those at the start do not keep */
+/* the first constraint of rates that the initial rates violate */
 static void start_missed(system_t *s, const double *v)
 {
     double size;
@@ -1462,8 +1464,8 @@ double contact_bias(system_t *s, contact *c)
     return term_value(&c->fam->bias, &s->in, c->index);
 }
 
-/* With the directions held: what their turning would add is of second order in the slip, and the slip is 0
- * where this counts. */
+/* With fixed directions: their rotation would add terms of second order in the slip, and the slip is 0
+ * where this matters. */
 void contact_slip_bias(system_t *s, contact *c, double *out)
 {
     const term *t = &c->fam->slip_bias;

@@ -1,5 +1,5 @@
-/* system: a program at work: register files of its kernels, and what they give at an instant: masses, forces,
- * gaps and the rows of contacts. */
+/* system: a program with its working memory: register files of its kernels, and their results at an
+ * instant: masses, forces, gaps and the rows of contacts. */
 #ifndef CDL_SYSTEM_H
 #define CDL_SYSTEM_H
 #include "past/history.h"
@@ -20,7 +20,7 @@ typedef struct term {
     uint32_t nmove;
     int32_t time, speed; /* registers of these; -1: they are not read */
     bool constant;       /* reads parameters and indices only */
-    double *batch;       /* of many members: room to run them all at once; NULL: one by one, or none yet */
+    double *batch;       /* of many members: memory to run them all together; NULL: one by one, or none yet */
     /* of a sparse matrix: where the outputs lie, member by member */
     const int *place;
 } term;
@@ -87,24 +87,25 @@ typedef struct system {
     size_t ncontact;
     int rows; /* of all contacts */
     inputs in;
-    struct past_samples *past; /* delays: what was, filled in at each instant; NULL: none */
+    struct past_samples *past; /* delays: past values, filled in at each instant; NULL: none */
     bool past_late;            /* filled in when forces are computed */
     double *base;              /* 3 n: bases of rotations (IN_BASE); NULL: there are none */
-    double *react;             /* what formulas read of reactions (IN_REACT); NULL: nothing */
+    double *react;             /* reactions that formulas read (IN_REACT); NULL: none */
     size_t nreact;             /* numbers of it */
-    shapes *shapes;            /* pairs of bodies and what touches (IN_FEATURE); NULL: there are none */
+    shapes *shapes;            /* pairs of bodies and their features (IN_FEATURE); NULL: there are none */
     span start_wrong;          /* the initial value that is not a rotation; file 0: none */
     double *w1, *w2, *w3;      /* n doubles each */
     factor minv;               /* of the masses last factorised */
-    /* how far initial values were moved onto the constraints; the one that missed most, or NULL */
+    /* how far initial values were moved onto the constraints; the constraint with the largest violation, or
+       NULL */
     double start_moved;
     const contact *start_by;
-    /* a constraint of rates that the initial ones do not keep, or NULL; by how much */
+    /* a constraint of rates that the initial rates violate, or NULL; the violation */
     const contact *start_missed;
     double start_by_rate;
 } system_t;
 
-enum { DENSE_DOFS = 1200 }; /* what backends take that work with whole matrices */
+enum { DENSE_DOFS = 1200 }; /* limit of backends that work with full matrices */
 /* Parts across the normal in slip space: E gets d orthonormal rows of length k, nu.S = H when the slip is a
  * whole relative velocity; touching: of touching points of shapes, which it always is. */
 int slip_frame(const double *S, const double *H, int k, int n, bool touching, double *E);
@@ -134,20 +135,21 @@ static inline double term_value(const term *t, const inputs *in, const int32_t *
 }
 bool term_member(const term *t, const int32_t *index);
 term term_new(arena *a, const kernel *k); /* registers with the constants put */
-/* How matrices and rows are stored: whole, or by what they have; then contacts of near pairs (near.h) are not
- * listed. */
+/* How matrices and rows are stored: in full, or by their structure; then contacts of near pairs (near.h)
+ * are not listed. */
 typedef enum { STORE_WHOLE, STORE_SPARSE } storage;
-/* NULL and *why when the program is too large to be stored whole. */
+/* NULL and *why if the program is too large to be stored in full. */
 system_t *system_new(arena *a, const program *p, const double *param, storage how, const char **why,
                      span *at);
 /* Masses that couple few dofs at a time, as those of bodies do; NULL: a diagonal, or more. */
 matrix_groups *system_bodies(const system_t *s, arena *a);
-void system_close(system_t *s); /* gives back what lies outside of the arena */
-/* Values of parameters have changed: kernels that hold them read them again.  What parameters alone decide
-   stays as it is. */
+void system_close(system_t *s); /* frees what is outside the arena */
+/* Values of parameters have changed: kernels that store them read them again. Structure decided by
+   parameters does not change. */
 void system_params(system_t *s);
 size_t program_contacts(const program *p); /* members of all families */
-/* Initial values.  Those that miss constraints by the rounding of published data are moved onto them. */
+/* Initial values. Those that violate constraints by the rounding of published data are projected onto
+   them. */
 void system_start(system_t *s, double *q, double *v);
 const char *system_start_note(const system_t *s, arena *a); /* what was moved, or NULL */
 /* Why the run cannot begin, and where that is, or NULL. */
@@ -200,8 +202,8 @@ static inline double contact_rate(const contact *c, const double *row, const dou
         sum += row[k] * v[c->dof[k]];
     return sum;
 }
-/* What two rows of c have in common, each dof measured by its mass (the diagonal of M), so that the units of
-   dofs say nothing. */
+/* The inner product of two rows of c, each dof weighted by its mass (the diagonal of M), so that it does
+   not depend on the units of dofs. */
 double contact_common(const system_t *s, const contact *c, const double *M, const double *row,
                       const double *other);
 /* The rate of its gap, or what it bounds where that is a rate; its rows are known. */
@@ -214,7 +216,7 @@ static inline double contact_kept_gap(const contact *c, const double *v)
 {
     return c->fam->f->of_rates ? contact_gap_rate(c, v) : *c->gap;
 }
-/* Room for a contact of a family that keeps its gap there; which member it is.  Its rows are not filled yet.
+/* Allocates a contact of a family, with the place of its gap, for one member. Its rows are not filled yet.
  */
 void contact_new(system_t *s, family *fam, contact *c, double *gap);
 void contact_start(contact *c, int64_t member, const int32_t *index);

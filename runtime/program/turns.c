@@ -11,7 +11,7 @@ void turns_start(const program *p, double *base)
             base[3 * (size_t)p->rotations.at[i] + (size_t)k] = k % 4 == 0;
 }
 
-/* what is turned in the time, no more than about a radian: any base serves, near ones serve best */
+/* the rotation in this time, at most about a radian: any base is valid, near ones are best */
 static void turn_ahead(const double *w, const double *a, double ahead, double *x)
 {
     double size = 0;

@@ -1,7 +1,7 @@
-/* turns: rotations of a program at work.  Their dofs are small turns of bases that stay as they are during a
-   step (base/rotation.h); between steps bases are moved along, so that the turns stay small.  In results, and
-   wherever else a state is kept, the three columns of a rotation hold its rotation vector, its angular
-   velocity and its angular acceleration, both in the frame of the body. */
+/* turns: the rotations of a running program. Their dofs are small rotations relative to bases that do not
+   change during a step (base/rotation.h); between steps the bases are updated, so that the rotations stay
+   small. In results, and wherever else a state is stored, the three columns of a rotation hold its rotation
+   vector, its angular velocity and its angular acceleration, both in the frame of the body. */
 #ifndef CDL_TURNS_H
 #define CDL_TURNS_H
 #include "program.h"
@@ -11,8 +11,8 @@ void turns_start(const program *p, double *base);
 /* Bases move to where rotations will be after the time `ahead`, by their rates and accelerations (a, or
    NULL); q, v and a, which belong to now, are the same motion about the new bases. */
 void turns_centre(const program *p, double *base, double *q, double *v, double *a, double ahead);
-/* Bases move half way between two states q, v, a and q1, v1, which are the same about the new ones; false:
-   they were there, but for a part of the turn that does not count, and nothing has changed. */
+/* Moves the bases to the middle between two states q, v, a and q1, v1, which are expressed relative to the
+   new ones; false: the bases were already there, up to a negligible rotation, and nothing has changed. */
 bool turns_middle(const program *p, double *base, double *q, double *v, double *a, double *q1, double *v1);
 /* A state about bases as it is kept; a may be NULL. */
 void turns_keep(const program *p, const double *base, double *q, double *v, double *a);

@@ -1,7 +1,7 @@
 /* Bodies without a structure to profit from, beside the same schemes as an expert writes them in C: balls
    that bounce each by itself, and balls poured into a box in space, with friction and turning.  Five runs of
    each, one after the other; the ratio is that of the shortest, the spread that of neighbours.  CDL follows
-   impacts one by one by default; the second set of grains takes steps at once, as the C does. `bench_grains
+   impacts one by one by default; the second set of grains takes whole steps, as the C does. `bench_grains
    balls` runs the problems with that in their name; BENCH_SIDE=cdl or =hand runs that side alone, once, to
    count its instructions. */
 #define _GNU_SOURCE
