@@ -86,7 +86,7 @@ static void shock_holds(const sweep *w, contact_state *k)
         return;
     double slip = contact_slip(c, w->v, w->room.x4), size = 0;
     for (int j = 0; j < c->d; j++)
-        size += contact_size(c, c->S + (size_t)j * (size_t)c->n, w->v) + fabs(c->s0[j]);
+        size += contact_terms(c, c->S + (size_t)j * (size_t)c->n, w->v) + fabs(c->s0[j]);
     k->now.held = slip <= larger(larger(k->tol_slip, NOISE * k->speed), w->tol * size);
 }
 
