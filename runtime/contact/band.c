@@ -5,7 +5,7 @@
 #include "base/tolerances.h"
 
 typedef struct band_work {
-    bool rough;          /* friction somewhere: not one normal row for each contact */
+    bool rough;          /* friction somewhere: rows that are not normal ones */
     bool known, entries; /* L belongs to the set `in`; an and at are there */
     bool *in;            /* rows that press */
     double *L;     /* L D L^T of W on these rows, a row of the lower band each; D on its diagonal, inverted */
@@ -33,17 +33,27 @@ contact_problem *band_new(arena *a, int n, int m, int kb)
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         *rows[i] = arena_array(a, double, mm);
     w->in = arena_array(a, bool, m);
-    w->rough = m != n;
-    if (!w->rough)
-        w->L = arena_array(a, double, mm *((size_t)kb + 1));
     return p;
 }
 
-/* W is filled by now */
+bool band_rough(const contact_problem *p)
+{
+    if (p->work->entries)
+        return p->work->rough;
+    for (int c = 0; c < p->n; c++)
+        if (p->cone[c].d)
+            return true;
+    return false;
+}
+
+/* W and the kinds of the cones are there by now */
 static void entries(contact_problem *p)
 {
     band_work *w = p->work;
+    w->rough = band_rough(p);
     w->entries = true;
+    if (!w->rough)
+        w->L = arena_array(w->a, double, (size_t)p->m *((size_t)p->kb + 1));
     problem_diagonal(p, w->an, w->at);
     for (int c = 0; c < p->n; c++)
         w->over[c] = 1 / w->an[c];

@@ -231,7 +231,7 @@ static double chain_solve(impulses *w, island *i, group g, int *worst)
             r[a] = p->r[from++];
     }
     push_all(w, g);
-    name_solver(w, p->m > p->n ? BY_NEWTON : BY_SET);
+    name_solver(w, band_rough(p) ? BY_NEWTON : BY_SET);
     return p->residual;
 }
 
@@ -570,10 +570,10 @@ static double solve_alone(impulses *w, group g, int *worst)
 
 static bool is_chain(const impulses *w, const island *i, group g)
 {
-    int rows = i->band ? i->band->m : 0;
-    for (int k = 0; k < g.n && !i->band; k++)
-        rows += list_rows(&w->act, g.at[k]);
-    return i->kb >= 0 && i->kb <= (rows > g.n ? BAND_ROUGH : BAND_MOST);
+    bool rough = i->band && band_rough(i->band);
+    for (int k = 0; k < g.n && !i->band && !rough; k++)
+        rough = w->act.cone[g.at[k]].d > 0;
+    return i->kb >= 0 && i->kb <= (rough ? BAND_ROUGH : BAND_MOST);
 }
 
 /* Sweeps that begin with reactions far too large change them by a small part each: that passes for a solution

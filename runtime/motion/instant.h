@@ -187,4 +187,13 @@ static inline double contact_size(const contact *c, const double *row, const dou
         s += fabs(row[i]) * size[c->dof ? c->dof[i] : i];
     return s;
 }
+
+/* row times x without cancelling: the sum of the sizes of its terms */
+static inline double contact_terms(const contact *c, const double *row, const double *x)
+{
+    double s = 0;
+    for (int i = 0; i < c->n; i++)
+        s += fabs(row[i] * x[c->dof ? c->dof[i] : i]);
+    return s;
+}
 #endif

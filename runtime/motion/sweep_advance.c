@@ -384,7 +384,11 @@ static bool still_deep(const sweep *w)
 {
     for (int i = 0; i < w->hand.nact; i++) {
         double gap = w->contacts.table.gap[w->hand.place[i]];
-        if (gap < 0 && w->hand.act[i]->normal && gap < -GAP_DEEP * *w->hand.act[i]->length)
+        const contact_state *k = w->hand.act[i];
+        if (!(gap < 0 && k->normal && gap < -GAP_DEEP * *k->length))
+            continue;
+        /* from a start at the origin the way of this step is the only size there is */
+        if (gap < -GAP_DEEP * contact_terms(k->c, k->c->H, w->q1))
             return true;
     }
     return false;

@@ -76,6 +76,20 @@ static instant_t now(sweep *w)
 }
 
 /* ---- shocks ---- */
+/* Friction that held before holds on where the shock leaves no slip but what solvers leave: as much as there
+   was before (speed), or a share of the rates that cancel in it. */
+static void shock_holds(const sweep *w, contact_state *k)
+{
+    const double NOISE = 100;
+    const contact *c = k->c;
+    if (!k->now.held)
+        return;
+    double slip = contact_slip(c, w->v, w->room.x4), size = 0;
+    for (int j = 0; j < c->d; j++)
+        size += contact_terms(c, c->S + (size_t)j * (size_t)c->n, w->v) + fabs(c->s0[j]);
+    k->now.held = slip <= larger(larger(k->tol_slip, NOISE * k->speed), w->tol * size);
+}
+
 /* who stays closed */
 static void shock_end(sweep *w)
 {
@@ -84,6 +98,7 @@ static void shock_end(sweep *w)
     t->counted = true;
     for (int i = 0; i < w->hand.nact; i++) {
         contact_state *k = w->hand.act[i];
+        shock_holds(w, k);
         if (t->bounds[k->at])
             t->closed[k->at] = at_bound(t, k->at, k->now.after, k->now.impulse[0]);
         if (always(k))

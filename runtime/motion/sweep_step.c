@@ -754,6 +754,13 @@ static void add_turned(const sweep *w, const contact_state *k, const double *r, 
         P[i] += vec_dot(show + (size_t)(i * c->d), r, c->d);
 }
 
+/* Is it to be known whether it rests, beyond what its slip says?  What a solver leaves of that may be more
+   than rounding: the surface moves along, or friction at rest has a coefficient of its own. */
+static bool asks_for_rest(const contact_state *k)
+{
+    return !k->offset_fixed || k->c->fam->mu_static.k;
+}
+
 /* Impulses of the step, and who lets go at its end. */
 static void accept_contacts(sweep *w, double h)
 {
@@ -776,7 +783,7 @@ static void accept_contacts(sweep *w, double h)
         if (known.gives && w->hand.act[i]->pulls)
             P[0] -= h * w->hand.act[i]->c->adhesion;
         if (!known.still && (o->d || !known.fixed)) /* those are never held by a bound */
-            w->hand.act[i]->now.held = !w->hand.act[i]->offset_fixed && sweep_held(w, i, h);
+            w->hand.act[i]->now.held = asks_for_rest(w->hand.act[i]) && sweep_held(w, i, h);
         bool bounds = w->contacts.bounds && t->bounds[at];
         if (bounds)
             t->closed[at] = at_bound(t, at, act_rate(w, i, w->v1), rr[0]);
