@@ -463,13 +463,61 @@ static void factors_by_blocks(void **state)
         blocks_of(wide);
 }
 
+/* A column of disks between walls: contact c pushes dofs 2c .. 2c + 3 along other rows than those it is
+   measured by, as where rows turn within a step.  W is not symmetric, and the solution is that of this W. */
+static void chain_list(impulses *w, int n)
+{
+    contact_list *l = &w->act;
+    list_room(w, n, 2, 4);
+    for (int c = 0; c < n; c++) {
+        double turn = 0.05 * sin(3 * c), J[8] = { 1, 0, -1, 0, 0.1, 1, -0.1, -1 };
+        l->cone[c] = (cone){ .d = 1, .row = 2 * c, .mu = 0.4 };
+        l->dof_at[c + 1] = l->dof_at[c] + 4;
+        for (int k = 0; k < 4; k++)
+            l->dof[l->dof_at[c] + k] = 2 * c + k;
+        for (int k = 0; k < 8; k++) {
+            l->J[l->J_at[c] + (size_t)k] = J[k];
+            l->K[l->J_at[c] + (size_t)k] = J[k] + turn * J[(k + 4) % 8];
+        }
+        list_take(w);
+        l->b[2 * c] = -0.1 - 0.05 * cos(c);
+        l->b[2 * c + 1] = 0.3 * sin(2 * c);
+    }
+}
+
+static void chain_that_turns(void **state)
+{
+    (void)state;
+    enum { CONTACTS = 30, DOFS = 2 * CONTACTS + 2 };
+    arena *a = arena_new(&allocator_libc, NULL), *scratch = arena_new(&allocator_libc, NULL);
+    impulses w;
+    double v[DOFS] = { 0 }, most = 0;
+    impulses_init(&w, a, scratch, DOFS);
+    chain_list(&w, CONTACTS);
+    w.tol = 1e-10;
+    w.v1 = v;
+    assert_true(impulses_solve(&w));
+    for (int c = 0; c < CONTACTS; c++) {
+        const double *r = w.act.r + w.act.cone[c].row;
+        double un = list_rate(&w.act, c, 0, v) + w.act.b[2 * c],
+               ut = list_rate(&w.act, c, 1, v) + w.act.b[2 * c + 1], bound = 0.4 * r[0];
+        most = fmax(most, fmax(fabs(fmin(r[0], un)), fabs(r[1]) - bound));
+        most = fmax(most, fmin(fabs(ut), fabs(r[1] + copysign(bound, ut))));
+    }
+    if (!(most <= 1e-9))
+        fail_msg("the law is off by %g with '%s', residual %g", most, w.solver, w.residual);
+    arena_free(scratch);
+    arena_free(a);
+}
+
 int main(void)
 {
     paths_find();
     const struct CMUnitTest tests[] = { cmocka_unit_test(same_velocities),   cmocka_unit_test(pile_at_rest),
                                         cmocka_unit_test(text_round_trip),   cmocka_unit_test(every_storage),
                                         cmocka_unit_test(lost_start),        cmocka_unit_test(little_effort),
-                                        cmocka_unit_test(factors_by_blocks), cmocka_unit_test(loose_start) };
+                                        cmocka_unit_test(factors_by_blocks), cmocka_unit_test(loose_start),
+                                        cmocka_unit_test(chain_that_turns) };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
     for (int i = 0; i < npaths; i++)
         free(paths[i]);
