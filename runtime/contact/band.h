@@ -10,6 +10,8 @@
 enum { BAND_MOST = 40, BAND_ROUGH = 12, MAX_TANGENT = 3 };
 /* A problem with room for n contacts and m rows; W is 0. */
 contact_problem *band_new(arena *a, int n, int m, int kb);
+/* Its W will not be symmetric. */
+void band_unsymmetric(contact_problem *p);
 /* False: not solved to the tolerance; r is then as it was. */
 bool band_solve(contact_problem *p, double tol);
 #endif
