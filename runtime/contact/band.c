@@ -9,6 +9,7 @@ typedef struct band_work {
     bool known, entries; /* L belongs to the set `in`; an and at are there */
     bool *in;            /* rows that press */
     double *L;     /* L D L^T of W on these rows, a row of the lower band each; D on its diagonal, inverted */
+    double *U;     /* the same for the upper part, by columns: W = L D^-1 U; NULL where W is symmetric */
     double *start; /* m */
     double *an, *at, *over; /* by contact: normal entry of W, largest tangent entry, 1/an */
     arena *a;
@@ -46,6 +47,13 @@ bool band_rough(const contact_problem *p)
     return false;
 }
 
+void band_unsymmetric(contact_problem *p)
+{
+    band_work *w = p->work;
+    if (!band_rough(p))
+        w->U = arena_array(w->a, double, (size_t)p->m *((size_t)p->kb + 1));
+}
+
 /* W and the kinds of the cones are there by now */
 static void entries(contact_problem *p)
 {
@@ -62,6 +70,71 @@ static void entries(contact_problem *p)
 }
 
 /* ---- no friction: an active set ---- */
+/* Row i of L and column i of U, U_ji = W_ji - sum over k < j of L_jk U_ki, and L with the pivots divided out.
+ */
+static double skew_factor(contact_problem *p, int i)
+{
+    band_work *w = p->work;
+    size_t wide = (size_t)p->kb + 1;
+    double *L = w->L + (size_t)i * wide + p->kb, *U = w->U + (size_t)i * wide + p->kb; /* [j - i] */
+    int lo = i > p->kb ? i - p->kb : 0;
+    double d = *band_at(p, i, i);
+    for (int j = lo; j < i; j++) {
+        const double *Lj = w->L + (size_t)j * wide + p->kb, *Uj = w->U + (size_t)j * wide + p->kb;
+        double left = w->in[j] ? *band_at(p, i, j) : 0, above = w->in[j] ? *band_at(p, j, i) : 0;
+        for (int k = lo > j - p->kb ? lo : j - p->kb; k < j; k++) {
+            left -= L[k - i] * Uj[k - j];
+            above -= Lj[k - j] * U[k - i];
+        }
+        L[j - i] = left * Lj[0];
+        U[j - i] = above;
+        d -= L[j - i] * above;
+    }
+    return d;
+}
+
+static void row_out(contact_problem *p, int i)
+{
+    band_work *w = p->work;
+    size_t wide = (size_t)p->kb + 1, n = wide * sizeof *w->L;
+    memset(w->L + (size_t)i * wide, 0, n);
+    w->L[(size_t)i * wide + (size_t)p->kb] = 1;
+    memset(w->U + (size_t)i * wide, 0, n);
+}
+
+static bool skew_set_factor(contact_problem *p)
+{
+    band_work *w = p->work;
+    for (int i = 0; i < p->m; i++) {
+        if (!w->in[i]) {
+            row_out(p, i);
+            continue;
+        }
+        double d = skew_factor(p, i);
+        if (!(d > PIVOT_LOOSE * *band_at(p, i, i)))
+            return false;
+        w->L[(size_t)i * ((size_t)p->kb + 1) + (size_t)p->kb] = 1 / d;
+    }
+    return true;
+}
+
+static void skew_factor_use(const contact_problem *p, double *x)
+{
+    const band_work *w = p->work;
+    size_t wide = (size_t)p->kb + 1;
+    for (int i = 0; i < p->m; i++) {
+        const double *L = w->L + (size_t)i * wide + p->kb;
+        for (int j = i > p->kb ? i - p->kb : 0; j < i; j++)
+            x[i] -= L[j - i] * x[j];
+    }
+    for (int i = p->m; i-- > 0;) {
+        const double *U = w->U + (size_t)i * wide + p->kb;
+        x[i] *= w->L[(size_t)i * wide + (size_t)p->kb];
+        for (int j = i > p->kb ? i - p->kb : 0; j < i; j++)
+            x[j] -= U[j - i] * x[i];
+    }
+}
+
 /* rows outside the set are those of the unit matrix */
 static bool set_factor(contact_problem *p)
 {
@@ -135,7 +208,9 @@ static void set_solve(contact_problem *p)
     double *r = p->r;
     for (int i = 0, m = p->m; i < m; i++)
         r[i] = w->in[i] ? -b[i] : 0;
-    if (p->kb == 1)
+    if (w->U)
+        skew_factor_use(p, p->r);
+    else if (p->kb == 1)
         factor_use_3(p, p->r);
     else
         factor_use(p, p->r);
@@ -204,7 +279,7 @@ static bool set_find(contact_problem *p)
     int best = p->m + 1, stall = 0;
     for (int it = 0; it < 40 + p->m / 8; it++) {
         if (!w->known) {
-            if (!set_factor(p))
+            if (!(w->U ? skew_set_factor(p) : set_factor(p)))
                 return false;
             w->known = true;
         }

@@ -12,6 +12,8 @@ enum { BAND_MOST = 40, BAND_ROUGH = 12, MAX_TANGENT = 3 };
 contact_problem *band_new(arena *a, int n, int m, int kb);
 /* Has a contact friction, with a normal row or without? */
 bool band_rough(const contact_problem *p);
+/* Its W will not be symmetric; its cones are known. */
+void band_unsymmetric(contact_problem *p);
 /* False: not solved to the tolerance; r is then as it was. */
 bool band_solve(contact_problem *p, double tol);
 #endif

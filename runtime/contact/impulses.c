@@ -216,7 +216,7 @@ static double chain_solve(impulses *w, island *i, group g, int *worst)
 {
     contact_list *l = &w->act;
     if (!i->band)
-        i->band = island_band(&w->isl, i, l, w->fixed ? w->a : w->scratch);
+        i->band = island_band(&w->isl, i, l, w->root != NULL, w->fixed ? w->a : w->scratch);
     contact_problem *p = i->band;
     chain_put(w, p, g);
     bool ok = band_solve(p, w->tol);

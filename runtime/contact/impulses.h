@@ -99,7 +99,8 @@ static inline void list_push(const contact_list *l, int c, const double *dr, dou
 /* islands.c: groups of contacts that share dofs.  order: contacts of a group in the order of Cuthill and
  * McKee, and kb its band; else as listed and kb = -1. */
 void islands_find(islands *g, const contact_list *l, int ndof, bool order, arena *a, arena *scratch);
-contact_problem *island_band(const islands *g, const island *i, const contact_list *l, arena *a);
+contact_problem *island_band(const islands *g, const island *i, const contact_list *l, bool symmetric,
+                             arena *a);
 
 /* relax.c: sweeps with conjugate directions (plain: without) over the contacts at[0..n), two rows each at
  * most; the residual, over the largest impulse */

@@ -155,7 +155,8 @@ void islands_find(islands *g, const contact_list *l, int ndof, bool order, arena
 }
 
 /* W of a group in its order */
-contact_problem *island_band(const islands *g, const island *i, const contact_list *l, arena *a)
+contact_problem *island_band(const islands *g, const island *i, const contact_list *l, bool symmetric,
+                             arena *a)
 {
     int m = 0;
     for (int k = 0; k < i->n; k++)
@@ -167,6 +168,8 @@ contact_problem *island_band(const islands *g, const island *i, const contact_li
         p->cone[k].row = m;
         m += cone_rows(&p->cone[k]);
     }
+    if (!symmetric)
+        band_unsymmetric(p);
     /* only contacts within the band can share a dof */
     for (int x = 0; x < i->n; x++)
         for (int y = x; y < i->n && p->cone[y].row - p->cone[x].row <= i->kb; y++) {
@@ -181,9 +184,10 @@ contact_problem *island_band(const islands *g, const island *i, const contact_li
                             int ri = p->cone[x].row + s, rj = p->cone[y].row + t;
                             size_t at_c = l->J_at[c] + (size_t)(s * nc + j),
                                    at_o = l->J_at[o] + (size_t)(t * no + k);
-                            *band_at(p, ri, rj) += l->J[at_c] * l->K[at_o];
-                            if (x != y) /* another number where reactions act along other rows */
-                                *band_at(p, rj, ri) += l->J[at_o] * l->K[at_c];
+                            double z = l->J[at_c] * l->K[at_o];
+                            *band_at(p, ri, rj) += z;
+                            if (x != y)
+                                *band_at(p, rj, ri) += symmetric ? z : l->J[at_o] * l->K[at_c];
                         }
                 }
         }

@@ -175,6 +175,8 @@ bool problem_fclib(const step_problem *x, const char *title, text *out, arena *a
     double *mu = arena_array(a, double, f.contacts + 1);
     fclib_vector b = split(p, &f, p->b, a);
     fclib_blocks of = blocks_of(p, &f, mu, a);
+    if (of.W.n > INT32_MAX)
+        return false; /* more entries than its files can count */
     hdf5_node *root = hdf5_new(a), *g = hdf5_group(root, "fclib_local"), *vectors = hdf5_group(g, "vectors"),
               *info = hdf5_group(g, "info"), *guesses = hdf5_group(root, "guesses");
     hdf5_int(g, "spacedim", f.dim);

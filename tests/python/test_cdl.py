@@ -174,6 +174,14 @@ check("with two processes", np.array_equal(m.rebound.run(jobs=2)["T"], x["T"]))
 file = cdl.run("ball.cdl", params={"g": 20})
 check("a file with other parameters", file.ok and abs(file["T"][0] - math.sqrt(2/20)*3) < 1e-5, file["T"])
 
+open("slide.cdl", "w").write("model slide { dof y = 0, x = 0, x' = 1\n y'' = -9.81\n x'' = 0\n"
+                             " constraint f: y >= 0 { slip = x', friction = coulomb(0.3) } }\n"
+                             "run slide for 0.05 with sweeping(h = 1e-2)\n")
+file = cdl.run("slide.cdl", output="steps", problems="x.txt")
+check("contact problems of steps", file.ok and len([f for f in os.listdir("steps") if f.startswith("x-")]) == 5,
+      os.listdir("steps"))
+fails("of another ending", ValueError, ["x.doc", "problems"], lambda: cdl.run("slide.cdl", problems="x.doc"))
+
 # -- mistakes
 e = fails("a wrong unit", cdl.Error, ["<text>:2:2: error: the two sides", "  2 |  x'' = 2 [s] }", "^~~~"],
           lambda: cdl.loads("model a { dof x = 1 [m]\n x'' = 2 [s] }"))

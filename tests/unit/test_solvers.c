@@ -597,6 +597,72 @@ static void factors_by_blocks(void **state)
         blocks_of(wide);
 }
 
+/* A column of disks between walls: contact c pushes dofs 2c .. 2c + 3 along other rows than those it is
+   measured by, as where rows turn within a step.  W is not symmetric, and the solution is that of this W. */
+static void chain_list(impulses *w, int n, int tangents)
+{
+    contact_list *l = &w->act;
+    list_room(w, n, 2, 4);
+    for (int c = 0; c < n; c++) {
+        double turn = 0.05 * sin(3 * c), J[8] = { 1, 0, -1, 0, 0.1, 1, -0.1, -1 };
+        int rows = 1 + tangents;
+        l->cone[c] = (cone){ .d = tangents, .row = rows * c, .mu = 0.4 };
+        l->dof_at[c + 1] = l->dof_at[c] + 4;
+        for (int k = 0; k < 4; k++)
+            l->dof[l->dof_at[c] + k] = 2 * c + k;
+        for (int k = 0; k < 4 * rows; k++) {
+            l->J[l->J_at[c] + (size_t)k] = J[k];
+            l->K[l->J_at[c] + (size_t)k] = J[k] + turn * J[(k + 4) % 8];
+        }
+        list_take(w);
+        l->b[rows * c] = -0.1 - 0.05 * cos(c) + (c % 4 == 0);
+        if (tangents)
+            l->b[rows * c + 1] = 0.3 * sin(2 * c);
+    }
+}
+
+/* how far its solution is from the law, by rates of the dofs alone */
+static double chain_off(const impulses *w, const double *v)
+{
+    const contact_list *l = &w->act;
+    double most = 0;
+    for (int c = 0; c < l->n; c++) {
+        int row = l->cone[c].row;
+        const double *r = l->r + row;
+        double un = list_rate(l, c, 0, v) + l->b[row];
+        most = fmax(most, fabs(fmin(r[0], un)));
+        if (l->cone[c].d == 0)
+            continue;
+        double ut = list_rate(l, c, 1, v) + l->b[row + 1], bound = l->cone[c].mu * r[0];
+        most = fmax(most, fabs(r[1]) - bound);
+        most = fmax(most, fmin(fabs(ut), fabs(r[1] + copysign(bound, ut))));
+    }
+    return most;
+}
+
+static void chain_that_turns(void **state)
+{
+    (void)state;
+    enum { CONTACTS = 30, DOFS = 2 * CONTACTS + 2 };
+    static const char *const by[] = { "active set of a chain", "Newton on a chain" };
+    for (int tangents = 0; tangents < 2; tangents++) {
+        arena *a = arena_new(&allocator_libc, NULL), *scratch = arena_new(&allocator_libc, NULL);
+        impulses w;
+        double v[DOFS] = { 0 };
+        impulses_init(&w, a, scratch, DOFS);
+        chain_list(&w, CONTACTS, tangents);
+        w.tol = 1e-10;
+        w.v1 = v;
+        assert_true(impulses_solve(&w));
+        assert_string_equal(w.solver, by[tangents]);
+        double most = chain_off(&w, v);
+        if (!(most <= 1e-9))
+            fail_msg("the law is off by %g with '%s', residual %g", most, w.solver, w.residual);
+        arena_free(scratch);
+        arena_free(a);
+    }
+}
+
 int main(void)
 {
     paths_find();
@@ -605,7 +671,8 @@ int main(void)
         cmocka_unit_test(load_is_shared),  cmocka_unit_test(text_round_trip),
         cmocka_unit_test(every_storage),   cmocka_unit_test(lost_start),
         cmocka_unit_test(little_effort),   cmocka_unit_test(factors_by_blocks),
-        cmocka_unit_test(loose_start),     cmocka_unit_test(loose_islands)
+        cmocka_unit_test(loose_start),     cmocka_unit_test(loose_islands),
+        cmocka_unit_test(chain_that_turns)
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
     for (int i = 0; i < npaths; i++)

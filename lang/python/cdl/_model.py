@@ -52,6 +52,11 @@ def _with(backend, options):
     return backend if "(" in backend else _call(backend, options)
 
 
+def _set(session, option, value):
+    if lib.cdl_set(session.handle, option.encode(), os.fsencode(value)):
+        raise ValueError("%r cannot be the value of %s" % (os.fspath(value), option))
+
+
 def _numbers_of(session, expression):
     """The numbers of an expression such as "5 [mm]", and its unit."""
     r = _l.Result()
@@ -199,7 +204,7 @@ class Experiment:
         session = self._module._session
         with session.lock:
             for option, value in (("json", "yes"), ("jobs", str(jobs)), ("output", output or "")):
-                session.quick(lib.cdl_set, option.encode(), os.fsencode(value))
+                _set(session, option, value)
             try:
                 def report(status=_l.SOLVER):
                     lib.cdl_finish(session.handle)
@@ -351,12 +356,16 @@ def loads(text, name="<text>"):
     return Module(session, name)
 
 
-def run(path, params=None, output=None, jobs=1):
-    """Runs a whole file, as `cdl run` does: a Report.  params: values of parameters, for all models."""
+def run(path, params=None, output=None, jobs=1, problems=None):
+    """Runs a whole file, as `cdl run` does: a Report.  params: values of parameters, for all models.
+
+    problems: "x.hdf5" or "x.txt" writes the contact problems of steps below output, see --problems in cdl(1).
+    """
     session = Session()
     path = os.fspath(path)
-    for option, value in (("json", "yes"), ("jobs", str(jobs)), ("output", output or "")):
-        session.quick(lib.cdl_set, option.encode(), os.fsencode(value))
+    for option, value in (("json", "yes"), ("jobs", str(jobs)), ("output", output or ""),
+                          ("problems", problems or "")):
+        _set(session, option, value)
     for name, value in (params or {}).items():
         session.quick(lib.cdl_set_param, name.encode(), _expression(value).encode())
     with session.lock:
