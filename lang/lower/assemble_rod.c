@@ -39,8 +39,8 @@ static kernel kernel_of(work *w, const value *v, unsigned allowed, const char *w
     return emit_kernel(w->to, w->a, w->g, out, (size_t)n, &SINGLE, IR_NONE, at);
 }
 
-static const char *const numbers[ROD_NUMBERS] = { "length",   "radius",  "young", "poisson",
-                                                  "elements", "density", "mass",  "damping" };
+static const char *const numbers[ROD_NUMBERS] = { "length",  "radius", "young",   "poisson", "elements",
+                                                  "density", "mass",   "damping", "drag" };
 
 static void spec_shape(work *w, const mrodattr *x, rod_spec *s)
 {
@@ -70,7 +70,8 @@ static void spec_shape(work *w, const mrodattr *x, rod_spec *s)
 /* sizes of a section may change along the rod */
 static unsigned along_of(int number)
 {
-    bool whole = number == ROD_LENGTH || number == ROD_ELEMENTS || number == ROD_DAMPING;
+    bool whole = number == ROD_LENGTH || number == ROD_ELEMENTS || number == ROD_DAMPING ||
+                 number == ROD_DRAG;
     return whole ? 0 : 1u << IN_COORD;
 }
 

@@ -133,7 +133,7 @@ static void add_conditions(elab *e, mclass *c, const ast *block, int coord, ir_r
 static const char *const rod_keys[] = { "length",  "radius",   "young",   "poisson",   "stiffness",
                                         "bending", "elements", "density", "reference", "curvature",
                                         "mass",    "inertia",  "damping", "velocity",  "spin",
-                                        "refine",  "start",    "growth",  NULL };
+                                        "refine",  "start",    "growth",  "drag",      NULL };
 static const char *const rod_along[] = { "curvature", "velocity", "spin", NULL }; /* vectors of s */
 enum { ROD_JOINT = 6 }; /* among the attributes of a place */
 /* numbers and matrices that may be functions of s */

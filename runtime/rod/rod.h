@@ -18,6 +18,7 @@ typedef enum {
     ROD_DENSITY,
     ROD_MASS,
     ROD_DAMPING,
+    ROD_DRAG,
     ROD_NUMBERS
 } rod_number;
 typedef enum { SHAPE_STRAIGHT, SHAPE_HELIX, SHAPE_CURVE, SHAPE_POINTS } rod_shape;
@@ -106,7 +107,7 @@ typedef struct rod_mesh {
     double length, radius;
     double B[9], A[9]; /* stiffness against stretch and shear; bending and twist */
     /* per length: mass (0: statics), inertia of turns in the frame of the section; time of relaxation */
-    double mass, J[9], damping;
+    double mass, J[9], damping, drag; /* drag: force per length and velocity */
     /* Where sections change along the rod, or NULL; radius, B, A and mass are then the largest of each
      * number. Stiffness (9) and bending (9) at the points of integration; of each node the radius; mass
      * matrices of elements of length 1 (16), inertia of turns at the nodes (9), in time alone */

@@ -491,6 +491,20 @@ static void centre(look *w, int64_t at, double *c)
     }
 }
 
+/* drag in that step: against the way of the middle of each element */
+static void resisted(const look *w, const rod_mesh *m, int64_t at, double *F, double *size)
+{
+    const results *r = w->r;
+    double dt = r->t[at] - r->t[at - 1];
+    for (int i = 0; m->drag > 0 && i < 3 * 4 * m->ne; i++) {
+        int e = i / 12, node = i % 12 / 3, k = i % 3, x = 3 * (m->first + 3 * e + node) + k;
+        double way = r->track[at * r->ntrack + x] - r->track[(at - 1) * r->ntrack + x],
+               f = m->drag * (m->s[3 * e + 3] - m->s[3 * e]) * (node % 3 ? 3.0 / 8 : 1.0 / 8) * way / dt;
+        F[k] -= f;
+        *size += fabs(f);
+    }
+}
+
 /* loads in the middle of the step that ends at a sample, and what supports gave in it */
 static void acting(look *w, int64_t at, double *F, double *size)
 {
@@ -503,6 +517,8 @@ static void acting(look *w, int64_t at, double *F, double *size)
             F[i % 6] += w->force[i];
             *size += fabs(w->force[i]);
         }
+    for (int i = 0; i < w->rp->nrod; i++)
+        resisted(w, &w->x->mesh[i], at, F, size);
     for (int i = 0; i < 3 * w->x->nsupport; i++) {
         double f = r->track[at * r->ntrack + 3 * w->N + 6 * (i / 3) + i % 3];
         F[i % 3] += f;

@@ -216,6 +216,25 @@ void rod_inertia_put(const rod_work *w, const rod_mesh *m, int e, double *f, dou
     }
 }
 
+double rod_resist_put(const rod_work *w, const rod_mesh *m, int e, double *f, double *K)
+{
+    double c = m->drag * (m->s[3 * e + 3] - m->s[3 * e]) / w->motion->dt, work = 0;
+    int k0 = m->first + 3 * e;
+    for (int i = 0; m->drag > 0 && i < ROD_NODES; i++)
+        for (int j = 0; j < ROD_NODES; j++)
+            for (int k = 0; k < 3; k++) {
+                const double *from = w->state.pos0, *to = w->state.pos;
+                int a = 3 * (k0 + i) + k, b = 3 * (k0 + j) + k;
+                double force = c * rod_mass[i][j] * (to[b] - from[b]);
+                work += force * (to[a] - from[a]);
+                if (f)
+                    f[6 * i + k] += force;
+                if (K)
+                    K[(6 * i + k) * ROD_DOFS + 6 * j + k] += c * rod_mass[i][j];
+            }
+    return work;
+}
+
 double rod_part(const rod_work *w, const rod_mesh *m)
 {
     return w->motion->theta + m->damping / w->motion->dt;
@@ -274,7 +293,8 @@ static void account(rod_work *w, const forces *f)
     for (int r = 0; r < w->rp->nrod; r++)
         for (int e = 0; e < w->mesh[r].ne; e++)
             w->viscous += rod_damped(&w->mesh[r], e, w->state.pos0, w->state.rot0, w->state.pos, w->state.rot,
-                                     rod_part(w, &w->mesh[r]));
+                                     rod_part(w, &w->mesh[r])) +
+                          rod_resist_put(w, &w->mesh[r], e, NULL, NULL);
     for (int node = 0; node < w->N; node++) {
         double x[6], v[6];
         moved_by(w, node, x);

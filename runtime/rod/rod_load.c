@@ -166,6 +166,7 @@ void rod_element_own(rod_work *w, const rod_mesh *m, int e, const double *given,
     rod_element_step(m, e, w->state.pos0, w->state.rot0, w->state.pos, w->state.rot, given, rod_part(w, m), f,
                      K);
     rod_inertia_put(w, m, e, f, K);
+    rod_resist_put(w, m, e, f, K);
 }
 
 void rod_element_loaded(rod_work *w, const rod_mesh *m, int e, const rod_outside *out, const double *given,

@@ -123,10 +123,15 @@ bool rod_section(rod_work *w, int rod)
     if (!(m->damping >= 0 && isfinite(m->damping)))
         return rod_fail(w, sp->number_at[ROD_DAMPING],
                         "the damping of rod '%s' is %g: it must not be negative", sp->name, m->damping);
+    m->drag = number_of(w, &c, ROD_DRAG, 0);
+    if (!(m->drag >= 0 && isfinite(m->drag)))
+        return rod_fail(w, sp->number_at[ROD_DRAG], "the drag of rod '%s' is %g: it must not be negative",
+                        sp->name, m->drag);
     if (!section_of(w, rod, 0, rod_varies(sp) ? " at s = 0" : "", &c))
         return false;
     take(m, &c);
-    if (!m->mass && (sp->inertia.tape.nout || sp->velocity.tape.nout || sp->spin.tape.nout || m->damping > 0))
+    if (!m->mass && (sp->inertia.tape.nout || sp->velocity.tape.nout || sp->spin.tape.nout ||
+                     m->damping > 0 || m->drag > 0))
         return rod_fail(w, sp->at, "rod '%s' has no mass, so it does not move in time; give density or mass",
                         sp->name);
     if (rod && (m->mass > 0) != (w->mesh[0].mass > 0))

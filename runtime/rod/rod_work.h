@@ -262,6 +262,8 @@ double rod_distance(rod_work *w, const double *pos, const double *rot); /* of th
 bool rod_motion_new(rod_work *w, double dt);
 extern const stepper rod_motion_stepper;
 /* of an element, added; either may be NULL */
+/* of an element: drag against the motion of the step, its work is given back; f and K added, or NULL */
+double rod_resist_put(const rod_work *w, const rod_mesh *m, int e, double *f, double *K);
 void rod_inertia_put(const rod_work *w, const rod_mesh *m, int e, double *f, double *K);
 /* weight of the end of the step in the forces of elements */
 double rod_part(const rod_work *w, const rod_mesh *m);

@@ -636,7 +636,7 @@ static inline rod_spec spec_in(const rescaling *w, const rod_spec *s)
     const double number[ROD_NUMBERS] = {
         [ROD_LENGTH] = X,  [ROD_RADIUS] = X,   [ROD_YOUNG] = F / (X * X),
         [ROD_POISSON] = 1, [ROD_ELEMENTS] = 1, [ROD_DENSITY] = mass / (X * X),
-        [ROD_MASS] = mass, [ROD_DAMPING] = T
+        [ROD_MASS] = mass, [ROD_DAMPING] = T,  [ROD_DRAG] = mass / T
     };
     rod_spec r = *s;
     for (int k = 0; k < ROD_NUMBERS; k++)
