@@ -271,8 +271,10 @@
 /* absolute, in the units of the model: gaps of 0 whose terms are all 0; no more than GATE_LOOSE of a gap that
    ever was another */
 #define GATE_GAP_LEAST 1e-12
-#define GATE_RESOLVED  1e-2  /* of the way in a step at once: gaps that still push */
-#define GATE_TURNED    5e-2  /* of what a row changes to an impact: the second order of it */
+#define GATE_RESOLVED  1e-2 /* of the way in a step at once: gaps that still push */
+#define GATE_TURNED    5e-2 /* of what a row changes to an impact: the second order of it */
+#define START_MOVED \
+    1e-3 /* of a dof: what the start may be moved by, onto constraints (cdl.5: 1e-4 of sizes) */
 #define GATE_GAP_SAVED 1e-14 /* absolute: of a saved gap, printed with 17 digits */
 #define GATE_DEPENDENT 1e-14 /* of squares of lengths: corners of a simplex that add nothing */
 /* saved or kept values computed again from the state: energy, gap, slip */

@@ -1382,8 +1382,7 @@ static void check_run(results *r, const void *ud, arena *scratch)
     r->count.checked = k.g->ran;
 }
 
-/* values at the start, as the model gives them */
-static void initial(gate *g, double *q, double *v)
+void gate_initial(gate *g, double *q, double *v)
 {
     gate_at(g, 0, q, v);
     outputs *bases = NULL, *places = NULL, *rates = NULL;
@@ -1409,7 +1408,7 @@ static void blame(results *r, const void *ud, arena *scratch)
     gate *g = gate_new(scratch, p, r->param);
     span where;
     if (at < 0)
-        initial(g, q, start);
+        gate_initial(g, q, start);
     for (int i = 0; at >= 0 && i < nq; i++)
         q[i] = r->q[at * nq + i] + (r->t_end - r->t[at]) * v[i];
     for (size_t i = 0; at >= 0 && i < p->rotations.n; i++) {
