@@ -101,7 +101,7 @@ done
 # a start that is not that of the model, numbers that are none, and what says nothing is named
 awk -F, 'BEGIN { OFS = "," } NR > 1 { $2 = sprintf("%.17g", $2 + 0.1) } { print }' good/a.csv >bad/a.csv
 try "a motion beside that of the model" 1 "$CDL" verify bad/a.csv --model=block.cdl -p mu=0.25
-has "does not start there" out "start .*p\[1\].*<- off"
+has "does not start there" out "  start " "row 1, p[1]  <- off"
 for name in floor.gap floor.rn floor.rt floor.slip energy work drift; do
     k=$(tr ',' '\n' <<<"$names" | grep -nx "$name" | cut -d: -f1)
     awk -F, -v k="$k" 'BEGIN { OFS = "," } NR == 22 { $k = "nan" } { print }' good/a.csv >bad/a.csv
