@@ -14,9 +14,10 @@ static const double GAMMA = 0.58578643762690495, STAGE_D = 0.29289321881345248, 
 typedef struct spring {
     contact *c;
     double k, c_damp,
-        vs;       /* stiffness (0: not chosen yet), damping, slip speed over which friction builds up */
-    double quick; /* a thousand over the time of the motion before it; 0: not known yet */
-    bool on;      /* it pushes: held during a step, which ends where this changes */
+        vs;        /* stiffness (0: not chosen yet), damping, slip speed over which friction builds up */
+    double quick;  /* a thousand over the time of the motion before it; 0: not known yet */
+    bool vs_later; /* nothing is known of its slip at the start */
+    bool on;       /* it pushes: held during a step, which ends where this changes */
     bool closed;
     double since, pre, impulse, rn, *rt, *slip;
     double speed, bound;     /* of slip, at least vs; of friction */
@@ -173,21 +174,26 @@ static bool spring_meets(pen *w, spring *x, const double *v)
     return true;
 }
 
-/* how much friction changes the slip at most, where the normal force is known */
+/* how much friction changes the slip at most, under the normal force that is known or that forces make */
 static double friction_pull(pen *w, contact *c)
 {
-    double mu = c->fam->f->mu_of_speed ? contact_mu(w->s, c, 0) : c->mu, share, radius, own = 0;
+    double mu = c->fam->f->mu_of_speed ? contact_mu(w->s, c, 0) : c->mu, share, radius, own = 0,
+           normal = fabs(c->normal);
+    if (contact_has_normal(c)) {
+        double inv = mass_inverse(w, c);
+        normal = inv > 0 ? weighted(c->H, w->dA, w->n) / inv : 0;
+    }
     friction_bound(c, mu, 1, 0, &share, &radius);
     for (int i = 0; i < c->d; i++) {
         const double *S = c->S + (size_t)i * (size_t)w->n;
         factor_solve(&w->s->minv, S, w->g);
         own = fmax(own, vec_dot(S, w->g, w->n));
     }
-    return (share * fabs(c->normal) + radius) * own;
+    return (share * normal + radius) * own;
 }
 
-/* A ten thousandth of the slip that there is, or that forces make; where nothing moves yet, that friction
-   makes. */
+/* A ten thousandth of the slip that there is, or that forces dA make; where nothing moves yet, that friction
+   makes.  0: nothing is known yet. */
 static double spring_slip(pen *w, contact *c)
 {
     double most = 0, t = contact_has_normal(c) ? spring_time(w, c, w->dA) : w->size.duration;
@@ -198,7 +204,7 @@ static double spring_slip(pen *w, contact *c)
     if (isnan(w->vs) && most == 0 && c->d)
         most = t * friction_pull(w, c);
     if (isnan(w->vs))
-        return SLIP_SPEED * (most > 0 ? most : 1);
+        return SLIP_SPEED * most;
     /* without `slip` rates are weighed by the masses inside */
     bool shown = !c->fam->f->slip_given && c->d && c->fam->shown == c->d && c->show[0] > 0;
     return shown ? w->vs / c->show[0] : w->vs;
@@ -667,6 +673,32 @@ static void rooms(pen *w, arena *a)
     }
 }
 
+/* Slips of which nothing is known at the start: what acts later in the run counts, then what moves at all. */
+static void slips_later(pen *w)
+{
+    double end = w->size.duration, v = w->size.speed;
+    for (double t = end / 16; t <= 2 * end; t *= 2) {
+        system_at(w->s, fmin(t, end), w->q, w->v);
+        system_force(w->s, w->f);
+        factor_solve(&w->s->minv, w->f, w->dA);
+        for (size_t i = 0; i < w->nspring; i++) {
+            spring *x = &w->spring[i];
+            if (!x->vs_later)
+                continue;
+            double vs = spring_slip(w, x->c);
+            if (t > end && !(vs > 0))
+                for (int k = 0; k < x->c->d * w->n; k++)
+                    if (w->size.root[k % w->n] > 0)
+                        vs = fmax(vs, SLIP_SPEED * fabs(x->c->S[k]) * v / w->size.root[k % w->n]);
+            if (vs > 0) {
+                x->vs = vs;
+                x->vs_later = false;
+            }
+        }
+    }
+    forces_at(w, 0, w->q, w->v, false);
+}
+
 /* masses, and the accelerations without contacts in dA: springs and sizes come from them */
 static bool forces_start(pen *w)
 {
@@ -682,9 +714,14 @@ static bool forces_start(pen *w)
     for (int i = 0; i < w->n; i++)
         if (w->p->order[i] == 2)
             w->size.speed = fmax(w->size.speed, w->size.root[i] * w->size.duration * fabs(w->dA[i]));
+    bool unknown = false;
     for (size_t i = 0; i < w->nspring; i++) {
         spring *x = &w->spring[i];
         x->vs = spring_slip(w, x->c);
+        x->vs_later = x->c->d && !(x->vs > 0);
+        unknown |= x->vs_later;
+        if (!(x->vs > 0))
+            x->vs = SLIP_SPEED;
         if (!contact_has_normal(x->c))
             continue;
         x->k = spring_stiffness(w, x, w->dA);
@@ -696,6 +733,8 @@ static bool forces_start(pen *w)
         x->on = x->c->fam->f->relation == REL_BILATERAL ||
                 (x->c->fam->f->of_rates ? push > 0 : *x->c->gap <= zero && push >= -x->k * zero);
     }
+    if (unknown)
+        slips_later(w);
     w->size.force = 0;
     return forces_at(w, 0, w->q, w->v, false);
 }
