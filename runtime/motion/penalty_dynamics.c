@@ -100,7 +100,11 @@ static double spring_damping(pen *w, const spring *x)
     if (!isnan(w->damping))
         return w->damping;
     double inv = mass_inverse(w, c), e = c->e < 0.01 ? 0.01 : c->e;
-    return inv > 0 ? 2 * penalty_damping_ratio(e) * (sqrt(x->k) / sqrt(inv)) : 0;
+    if (!(inv > 0))
+        return 0;
+    /* the same bits in other units, unless the quotient itself is beyond all numbers */
+    double root = isnormal(x->k / inv) ? sqrt(x->k / inv) : sqrt(x->k) / sqrt(inv);
+    return 2 * penalty_damping_ratio(e) * root;
 }
 
 /* ---- stiffness and slip speed from the sizes of the model ---- */
