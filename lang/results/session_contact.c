@@ -273,7 +273,7 @@ static value status_call(scope *sc, evaluator *ev, const value *o, const value *
         diag_error(ev->d, DIAG_ARITY, at, "a status is read at one time: status(1.5)");
         return v_error();
     }
-    if (!r->samples || t < r->t[0] || t > r->t[r->samples - 1]) {
+    if (!times_reach(r->t, r->samples, &t)) {
         diag_error(ev->d, DIAG_INDEX_RANGE, at, "the time %g is outside the run, which goes to %g", t,
                    r->t_end);
         return v_error();

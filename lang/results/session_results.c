@@ -259,7 +259,7 @@ value dofs_call(scope *sc, evaluator *ev, const value *o, const value *arg, size
         diag_error(ev->d, DIAG_ARITY, at, "a result is read at one time: %s(1.5)", d->name);
         return v_error();
     }
-    if (!r->samples || t < r->t[0] || t > r->t[r->samples - 1]) {
+    if (!times_reach(r->t, r->samples, &t)) {
         diag_error(ev->d, DIAG_INDEX_RANGE, at, "the time %g is outside the run, which goes to %g", t,
                    r->t_end);
         return v_error();

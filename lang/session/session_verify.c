@@ -8,7 +8,23 @@
 #include "session.h"
 #include "base/tolerances.h"
 
-enum { GAP, PENETRATION, RATE, PULL, DISTANCE, CONE, SLIDE, SLIP, ENERGY, BALANCE, MOTION, FINITE, KINDS };
+enum {
+    GAP,
+    PENETRATION,
+    RATE,
+    PULL,
+    DISTANCE,
+    CONE,
+    SLIDE,
+    SLIP,
+    ENERGY,
+    BALANCE,
+    MOTION,
+    START,
+    FINITE,
+    UNCHECKED,
+    KINDS
+};
 static const char *const kinds[KINDS] = { [GAP] = "gap",
                                           [PENETRATION] = "penetration",
                                           [RATE] = "rate",
@@ -20,7 +36,9 @@ static const char *const kinds[KINDS] = { [GAP] = "gap",
                                           [ENERGY] = "energy",
                                           [BALANCE] = "books",
                                           [MOTION] = "motion",
-                                          [FINITE] = "not finite" };
+                                          [START] = "start",
+                                          [FINITE] = "not finite",
+                                          [UNCHECKED] = "not checked" };
 
 /* What columns say of a constraint; members that were not saved have NULL. */
 typedef struct saved {
@@ -441,6 +459,33 @@ static void check_rate(verify *w, size_t c, int64_t m, size_t k)
         find(w, DISTANCE, fmax(rate, 0), GATE_GAP_LEAST + 1000 * GATE_LOOSE * size + 2 * within, k, name);
 }
 
+/* Numbers of constraints that were saved are numbers. */
+static void check_finite(verify *w, size_t c, size_t k)
+{
+    int n = w->p->contact[c].nslip > 0 ? w->p->contact[c].nslip : 1;
+    const saved *x = &w->contact[c];
+    const double **of[] = { x->gap, x->rn, x->rt, x->slip };
+    for (int64_t m = 0; m < members_of(w, c); m++)
+        for (int i = 0; i < 4; i++)
+            for (int j = 0; j < (i < 2 ? 1 : n); j++) {
+                const double *column = i < 2 ? of[i][m] : of[i][m * n + j];
+                if (column && !isfinite(column[k]))
+                    find(w, FINITE, INFINITY, 0, k, member_name(w, c, m));
+            }
+}
+
+/* A motion that begins at t = 0 begins as the model says, up to what is projected onto constraints. */
+static void check_start(verify *w)
+{
+    if (!w->rows || w->t[0] != 0)
+        return;
+    gate_initial(w->g, w->now, w->rates);
+    for (int i = 0; i < w->p->nq; i++)
+        if (turns_of(w->p, i) < 0)
+            find(w, START, fabs(w->q[i][0] - w->now[i]), START_MOVED * w->sizes[i] + GATE_GAP_LEAST, 0,
+                 dof_name(w->p, i, w->s->tmp));
+}
+
 static void check_row(verify *w, size_t k)
 {
     stand_at(w, k);
@@ -448,6 +493,7 @@ static void check_row(verify *w, size_t k)
         if (!isfinite(w->now[i]) || !isfinite(w->rates[i]) || !isfinite(w->t[k]))
             find(w, FINITE, INFINITY, 0, k, "a dof or its rate");
     for (size_t c = 0; c < w->p->ncontact; c++) {
+        check_finite(w, c, k);
         for (int64_t m = 0; w->v && gate_knows_rate(w->g, c) && m < gate_members(w->g, c); m++)
             check_rate(w, c, m, k);
         if (w->plain[c])
@@ -494,8 +540,12 @@ static void check_motion(verify *w)
         if (turns_of(w->p, i) >= 0)
             continue; /* rates of a rotation are not those of its rotation vector */
         for (int pass = 0; pass < 2; pass++) {
-            if (pass && (off * 10 > w->rows))
+            if (pass && off * 10 > w->rows) {
+                const char *name = arena_printf(w->s->tmp, "the motion of %s: rows too far apart, or wrong",
+                                                dof_name(w->p, i, w->s->tmp));
+                find(w, UNCHECKED, (double)off, (double)w->rows, 0, name);
                 break;
+            }
             for (size_t k = 1; k < w->rows; k++) {
                 double h = w->t[k] - w->t[k - 1], v0 = w->v[i][k - 1], v1 = w->v[i][k];
                 double miss = fabs(w->q[i][k] - w->q[i][k - 1] - h * (v0 + v1) / 2);
@@ -586,6 +636,7 @@ cdl_status cdl_verify(cdl *s, const char *name, const cdl_numbers *param, size_t
     }
     for (size_t k = 0; k < w.rows; k++)
         check_row(&w, k);
+    check_start(&w);
     if (w.v)
         check_motion(&w);
     if (w.v)

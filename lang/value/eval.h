@@ -103,6 +103,8 @@ value eval_dofs(evaluator *ev, const value *v, span at); /* a dof, or a whole fa
 value eval_past(evaluator *ev, const value *v, const value *arg, span at); /* x(t - tau) */
 bool eval_steady_delay(ir *g, ir_ref s);
 value eval_field_at(evaluator *ev, const value *v, const value *arg, size_t n, const ir_input *in, span at);
+/* Whether these times reach that one, which is brought between them: ends of runs are rounded. */
+bool times_reach(const double *t, int64_t n, double *at);
 value eval_series_at(evaluator *ev, const value *v, const value *arg, size_t n, span at);
 
 /* Functions of the language beyond opcodes.def: one table (builtin.c). */

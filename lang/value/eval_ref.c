@@ -1,6 +1,7 @@
 /* eval_ref: what refers to something: subscripts, members, derivatives, past values, series at a time. */
 #include "eval.h"
 #include <math.h>
+#include "base/tolerances.h"
 #include "base/whole.h"
 #include "model/model.h"
 
@@ -612,6 +613,17 @@ static double series_linear(const value *v, double t)
     return t1 > t0 ? y0 + (y1 - y0) * (t - t0) / (t1 - t0) : y0;
 }
 
+bool times_reach(const double *t, int64_t n, double *at)
+{
+    if (n == 0)
+        return false;
+    double slack = CLOCK_END * fmax(fabs(t[0]), fabs(t[n - 1]));
+    if (!(*at >= t[0] - slack && *at <= t[n - 1] + slack))
+        return false;
+    *at = fmin(fmax(*at, t[0]), t[n - 1]);
+    return true;
+}
+
 value eval_series_at(evaluator *ev, const value *v, const value *arg, size_t n, span at)
 {
     double t;
@@ -619,7 +631,7 @@ value eval_series_at(evaluator *ev, const value *v, const value *arg, size_t n, 
         diag_error(ev->d, DIAG_ARITY, at, "a series is read at one time: y(1.5)");
         return v_error();
     }
-    if (v->series.n == 0 || t < v->series.t[0] || t > v->series.t[v->series.n - 1]) {
+    if (!times_reach(v->series.t, v->series.n, &t)) {
         double t0 = v->series.n ? v->series.t[0] : 0, t1 = v->series.n ? v->series.t[v->series.n - 1] : 0;
         diag_error(ev->d, DIAG_INDEX_RANGE, at, "the time %g is outside the run, which goes from %g to %g", t,
                    t0, t1);

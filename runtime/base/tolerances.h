@@ -283,8 +283,10 @@
 /* absolute, in the units of the model: gaps of 0 whose terms are all 0; no more than GATE_LOOSE of a gap that
    ever was another */
 #define GATE_GAP_LEAST 1e-12
-#define GATE_RESOLVED  1e-2  /* of the distance moved in a whole step: gaps that may still push */
-#define GATE_TURNED    5e-2  /* of the change of a row up to an impact: second-order terms */
+#define GATE_RESOLVED  1e-2 /* of the distance moved in a whole step: gaps that may still push */
+#define GATE_TURNED    5e-2 /* of the change of a row up to an impact: second-order terms */
+#define START_MOVED \
+    1e-3 /* of a dof: how far the start may be moved onto constraints (cdl.5: 1e-4 of sizes) */
 #define GATE_GAP_SAVED 1e-14 /* absolute: of a saved gap, printed with 17 digits */
 #define GATE_DEPENDENT 1e-14 /* of squares of lengths: corners of a simplex that add nothing */
 /* saved or stored values recomputed from the state: energy, gap, slip */

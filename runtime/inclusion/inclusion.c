@@ -893,7 +893,7 @@ static void inclusion_keep(void *of, run_state *s)
     solver *w = of;
     moment *m = &w->m;
     size_t n = (size_t)w->n;
-    double *all[] = { m->x, m->v, w->last, w->start, w->base, w->stage, w->keep, w->full };
+    double *all[] = { m->x, m->v, w->last, w->start, w->base, w->stage, w->keep, w->full, w->size, w->load };
     for (size_t k = 0; k < sizeof all / sizeof *all; k++)
         state_f64(s, "state", all[k], n);
     state_f64(s, "selections", m->s, (size_t)m->ip->nset);

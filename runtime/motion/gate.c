@@ -809,6 +809,12 @@ static overlap deepest_now(check *k, size_t c, int64_t at)
     return o;
 }
 
+/* What rounding may be measured by: sizes that overflow are none. */
+static double measure(double size)
+{
+    return isfinite(size) ? size : 0;
+}
+
 /* How far the largest force of the contact would move its gap in a time. */
 static double pressed_way(check *k, size_t c, int64_t m, double time)
 {
@@ -819,7 +825,7 @@ static double pressed_way(check *k, size_t c, int64_t m, double time)
     for (int i = 0; i < nq; i++)
         if (H[i] != 0 && mass[i] > 0)
             yields += H[i] * H[i] / mass[i];
-    return time * time * k->force[c] * yields;
+    return measure(time * time * k->force[c] * yields);
 }
 
 static const double *rates_before(check *k, int64_t at)
@@ -846,7 +852,7 @@ static double tolerated(check *k, size_t c, int64_t m, int64_t at)
     const results *r = k->r;
     int nq = r->prog->nq;
     if (r->dense || r->count.steps < 1)
-        return r->promised.tolerance * gate_length(k->g, c, m, k->sizes);
+        return measure(r->promised.tolerance * gate_length(k->g, c, m, k->sizes));
     double h = r->t_end / (double)r->count.steps, fastest = 0,
            since = at > 0 ? r->t[at] - r->t[at - 1] : h; /* many steps, where not all are kept */
     double *room = arena_array(k->scratch, double, 4 * (size_t)nq + 1), *rates = room, *mass = room + nq;
@@ -859,7 +865,7 @@ static double tolerated(check *k, size_t c, int64_t m, int64_t at)
             fastest = fmax(fastest, sqrt(mass[i]) * before[i] + since * fabs(force.at[i]) / sqrt(mass[i]));
     for (int i = 0; i < nq; i++)
         rates[i] = mass[i] > 0 ? fastest / sqrt(mass[i]) : before[i];
-    return r->promised.tolerance * h * gate_length(k->g, c, m, rates);
+    return measure(r->promised.tolerance * h * gate_length(k->g, c, m, rates));
 }
 
 static bool gaps_hold(check *k, size_t c, int64_t at)
@@ -871,7 +877,7 @@ static bool gaps_hold(check *k, size_t c, int64_t at)
     if (!isfinite(o.depth))
         return fails(k, c, o.member, at, "its gap is", o.gap);
     r->max_penetration = fmax(r->max_penetration, o.depth);
-    double length = gate_length(k->g, c, o.member, k->sizes), size = fmax(length, k->gap[c]);
+    double length = measure(gate_length(k->g, c, o.member, k->sizes)), size = fmax(length, k->gap[c]);
     double least = size > 0 ? fmin(GATE_GAP_LEAST, GATE_LOOSE * size) : GATE_GAP_LEAST;
     /* bodies that never moved have no size; beside the way of the forces on them it is rounding */
     if (!r->promised.gives_way && o.depth > GATE_LOOSE * length + least &&
@@ -955,7 +961,7 @@ static bool reaction_holds(check *k, size_t c, int64_t m, int64_t at, bool bound
         }
         double gap = x->gap[place];
         if (!f->pair.touch && gap > 0 && rn > small &&
-            gap > apart_of(k) * gate_length(k->g, c, m, k->sizes) + opened(k, c, m, at) &&
+            gap > measure(apart_of(k) * gate_length(k->g, c, m, k->sizes) + opened(k, c, m, at)) &&
             gap > unresolved(k, c, m, at))
             return fails(k, c, m, at, "its reaction acts at a gap of", gap);
     }
@@ -964,7 +970,7 @@ static bool reaction_holds(check *k, size_t c, int64_t m, int64_t at, bool bound
         for (int j = 0; j < x->nslip; j++)
             rt = hypot(rt, x->rt[place * (size_t)x->nslip + (size_t)j]);
         /* where the bound is 0 friction is all rounding, of the normal forces */
-        if (rt - most > k->loose * (k->friction[c] + most) + FORCE_ROUNDED * size)
+        if (!(rt - most <= measure(k->loose * (k->friction[c] + most) + FORCE_ROUNDED * size)))
             return fails(k, c, m, at, "its friction force passes the bound by", rt - most);
         if (rt > most && k->friction[c] > 0)
             r->residual = fmax(r->residual, (rt - most) / k->friction[c]);
@@ -1376,8 +1382,7 @@ static void check_run(results *r, const void *ud, arena *scratch)
     r->count.checked = k.g->ran;
 }
 
-/* values at the start, as the model gives them */
-static void initial(gate *g, double *q, double *v)
+void gate_initial(gate *g, double *q, double *v)
 {
     gate_at(g, 0, q, v);
     outputs *bases = NULL, *places = NULL, *rates = NULL;
@@ -1403,7 +1408,7 @@ static void blame(results *r, const void *ud, arena *scratch)
     gate *g = gate_new(scratch, p, r->param);
     span where;
     if (at < 0)
-        initial(g, q, start);
+        gate_initial(g, q, start);
     for (int i = 0; at >= 0 && i < nq; i++)
         q[i] = r->q[at * nq + i] + (r->t_end - r->t[at]) * v[i];
     for (size_t i = 0; at >= 0 && i < p->rotations.n; i++) {

@@ -12,6 +12,8 @@ void gate_at(gate *g, double t, const double *q, const double *v);
 bool gate_knows_gap(const gate *g, size_t of);
 bool gate_knows_rate(const gate *g, size_t of); /* of what a constraint of rates bounds */
 bool gate_knows_bound(const gate *g, size_t of);
+/* values at the start, as the model gives them */
+void gate_initial(gate *g, double *q, double *v);
 int64_t gate_members(const gate *g, size_t of);
 const double *gate_gaps(gate *g, size_t of); /* of all members */
 double gate_gap(gate *g, size_t of, int64_t member);

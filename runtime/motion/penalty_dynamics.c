@@ -13,8 +13,11 @@ static const double GAMMA = 0.58578643762690495, STAGE_D = 0.29289321881345248, 
 
 typedef struct spring {
     contact *c;
-    double k, c_damp, vs; /* stiffness, damping, slip speed over which friction builds up */
-    bool on;              /* it pushes: held during a step, which ends where this changes */
+    double k, c_damp,
+        vs;        /* stiffness (0: not chosen yet), damping, slip speed over which friction builds up */
+    double quick;  /* a thousand over the time of the motion before it; 0: not known yet */
+    bool vs_later; /* nothing is known of its slip at the start */
+    bool on;       /* it pushes: held during a step, which ends where this changes */
     bool closed;
     double since, pre, impulse, rn, *rt, *slip;
     double speed, bound;     /* of slip, at least vs; of friction */
@@ -82,29 +85,26 @@ double penalty_damping_ratio(double e)
     return (lo + hi) / 2;
 }
 
-/* c = 2 ratio sqrt(k m), m = 1/(H M^-1 H^T) the mass that the contact sees; below e = 0.01 the dashpot is
- * that of 0.01 */
+/* one over the mass that the contact sees, H M^-1 H^T; 0: it sees none, or it cannot be computed with */
+static double mass_inverse(pen *w, const contact *c)
+{
+    factor_solve(&w->s->minv, c->H, w->g);
+    double inv = vec_dot(c->H, w->g, w->n);
+    return inv > 0 && isfinite(inv) ? inv : 0;
+}
+
+/* c = 2 ratio sqrt(k m), m the mass that the contact sees; below e = 0.01 the dashpot is that of 0.01 */
 static double spring_damping(pen *w, const spring *x)
 {
     const contact *c = x->c;
     if (!isnan(w->damping))
         return w->damping;
-    factor_solve(&w->s->minv, c->H, w->g);
-    double inv = vec_dot(c->H, w->g, w->n), e = c->e < 0.01 ? 0.01 : c->e;
-    return inv > 0 ? 2 * penalty_damping_ratio(e) * sqrt(x->k / inv) : 0;
-}
-
-/* A restitution that is not the same always counts as it is where the spring begins to push, and so does the
-   mass that the contact sees. */
-static void spring_meets(pen *w, spring *x, const double *v)
-{
-    contact *c = x->c;
-    bool mass_known = w->s->mass_constant && c->fam->gradient.constant;
-    if (!contact_opens(c) || (mass_known && c->fam->e.constant && !c->fam->f->e_of_speed))
-        return;
-    if (c->fam->f->e_of_speed)
-        c->e = contact_restitution(w->s, c, fmax(-contact_gap_rate(c, v), 0));
-    x->c_damp = spring_damping(w, x);
+    double inv = mass_inverse(w, c), e = c->e < 0.01 ? 0.01 : c->e;
+    if (!(inv > 0))
+        return 0;
+    /* the same bits in other units, unless the quotient itself is beyond all numbers */
+    double root = isnormal(x->k / inv) ? sqrt(x->k / inv) : sqrt(x->k) / sqrt(inv);
+    return 2 * penalty_damping_ratio(e) * root;
 }
 
 /* ---- stiffness and slip speed from the sizes of the model ---- */
@@ -118,11 +118,11 @@ static double weighted(const double *row, const double *size, int n)
 }
 
 /* The motion before a contact: what its gap is made of, over its rate and over what forces do to it.  The
- * length of the run where these say nothing; dA: accelerations without contacts. */
-static double spring_time(const pen *w, const contact *c)
+ * length of the run where these say nothing; acc: accelerations without contacts, NULL: not known. */
+static double spring_time(const pen *w, const contact *c, const double *acc)
 {
     double length = weighted(c->H, w->q, w->n), rate = weighted(c->H, w->v, w->n) + fabs(c->ht),
-           change = weighted(c->H, w->dA, w->n), t = w->size.duration;
+           change = acc ? weighted(c->H, acc, w->n) : 0, t = w->size.duration;
     if (length > 0 && rate > 0)
         t = fmin(t, length / rate);
     if (length > 0 && change > 0)
@@ -130,34 +130,77 @@ static double spring_time(const pen *w, const contact *c)
     return t;
 }
 
-/* a spring a thousand times as quick as the motion, on the mass that the contact sees */
-static double spring_stiffness(pen *w, const contact *c)
+/* a spring a thousand times as quick as the motion, on the mass that the contact sees; 0: it sees none now */
+static double spring_stiffness(pen *w, spring *x, const double *acc)
 {
     if (!isnan(w->k))
         return w->k;
-    factor_solve(&w->s->minv, c->H, w->g);
-    double inv = vec_dot(c->H, w->g, w->n), quick = 1e3 / spring_time(w, c);
-    return inv > 0 ? quick * quick / inv : 0;
+    double inv = mass_inverse(w, x->c);
+    if (!(inv > 0))
+        return 0;
+    if (!(x->quick > 0))
+        x->quick = 1e3 / spring_time(w, x->c, acc);
+    return x->quick * x->quick / inv;
 }
 
-/* how much friction changes the slip at most, where the normal force is known */
+/* Where a gap has no gradient, or one whose square is beyond all numbers, no stiffness follows from masses:
+   without a word the contact would be passed. */
+static bool spring_fits(pen *w, const spring *x)
+{
+    if (x->k > 0 && isfinite(x->k))
+        return true;
+    results *r = w->r;
+    const contact *c = x->c;
+    text t = { .a = r->a };
+    text_printf(&t, "penalty: no spring can be chosen for constraint '%s', whose gap has no gradient at t = ",
+                contact_name(c, r->a));
+    text_num(&t, w->t);
+    text_printf(&t, " that can be computed with; give stiffness");
+    return results_fail(r, c->fam->f->at, t.at);
+}
+
+/* The mass that the contact sees, and a restitution that is not the same always, count as they are where the
+   spring begins to push. */
+static bool spring_meets(pen *w, spring *x, const double *v)
+{
+    contact *c = x->c;
+    bool mass_known = w->s->mass_constant && c->fam->gradient.constant;
+    if ((!mass_known || !(x->k > 0)) && !c->fam->f->of_rates) {
+        x->k = spring_stiffness(w, x, NULL);
+        if (!spring_fits(w, x))
+            return false;
+    }
+    if (!contact_opens(c) || (mass_known && c->fam->e.constant && !c->fam->f->e_of_speed))
+        return true;
+    if (c->fam->f->e_of_speed)
+        c->e = contact_restitution(w->s, c, fmax(-contact_gap_rate(c, v), 0));
+    x->c_damp = spring_damping(w, x);
+    return true;
+}
+
+/* how much friction changes the slip at most, under the normal force that is known or that forces make */
 static double friction_pull(pen *w, contact *c)
 {
-    double mu = c->fam->f->mu_of_speed ? contact_mu(w->s, c, 0) : c->mu, share, radius, own = 0;
+    double mu = c->fam->f->mu_of_speed ? contact_mu(w->s, c, 0) : c->mu, share, radius, own = 0,
+           normal = fabs(c->normal);
+    if (contact_has_normal(c)) {
+        double inv = mass_inverse(w, c);
+        normal = inv > 0 ? weighted(c->H, w->dA, w->n) / inv : 0;
+    }
     friction_bound(c, mu, 1, 0, &share, &radius);
     for (int i = 0; i < c->d; i++) {
         const double *S = c->S + (size_t)i * (size_t)w->n;
         factor_solve(&w->s->minv, S, w->g);
         own = fmax(own, vec_dot(S, w->g, w->n));
     }
-    return (share * fabs(c->normal) + radius) * own;
+    return (share * normal + radius) * own;
 }
 
-/* A ten thousandth of the slip that there is, or that forces make; where nothing moves yet, that friction
-   makes. */
+/* A ten thousandth of the slip that there is, or that forces dA make; where nothing moves yet, that friction
+   makes.  0: nothing is known yet. */
 static double spring_slip(pen *w, contact *c)
 {
-    double most = 0, t = contact_has_normal(c) ? spring_time(w, c) : w->size.duration;
+    double most = 0, t = contact_has_normal(c) ? spring_time(w, c, w->dA) : w->size.duration;
     for (int i = 0; i < c->d; i++) {
         const double *S = c->S + (size_t)i * (size_t)w->n;
         most = fmax(most, fmax(weighted(S, w->v, w->n) + fabs(c->s0[i]), t * weighted(S, w->dA, w->n)));
@@ -165,7 +208,7 @@ static double spring_slip(pen *w, contact *c)
     if (isnan(w->vs) && most == 0 && c->d)
         most = t * friction_pull(w, c);
     if (isnan(w->vs))
-        return SLIP_SPEED * (most > 0 ? most : 1);
+        return SLIP_SPEED * most;
     /* without `slip` rates are weighed by the masses inside */
     bool shown = !c->fam->f->slip_given && c->d && c->fam->shown == c->d && c->show[0] > 0;
     return shown ? w->vs / c->show[0] : w->vs;
@@ -187,6 +230,8 @@ static double spring_wrong(const spring *x, const double *v)
     double push = spring_push(x, contact_gap_rate(x->c, v));
     if (x->c->fam->f->of_rates)
         return x->on ? -push : push;
+    if (!(x->k > 0))
+        return -*x->c->gap;
     return x->on ? -push - x->c->adhesion : fmin(-x->k * *x->c->gap, push);
 }
 
@@ -545,26 +590,28 @@ static void sizes_grow(pen *w)
 }
 
 /* springs that are wrong where the step ended change, and accelerations with them */
-static void springs_change(pen *w)
+static bool springs_change(pen *w)
 {
     bool any = false;
     for (size_t i = 0; i < w->nspring; i++) {
         spring *x = &w->spring[i];
         bool wrong = spring_wrong(x, w->v) > 0;
         x->on ^= wrong;
-        if (wrong && x->on)
-            spring_meets(w, x, w->v);
+        if (wrong && x->on && !spring_meets(w, x, w->v))
+            return false;
         any |= wrong;
     }
     if (!any || !forces_at(w, w->t, w->q, w->v, false))
-        return;
+        return true;
     factor_solve(&w->s->minv, w->f, w->A);
     for (int i = 0; i < w->n; i++)
         if (w->p->order[i] == 1)
             w->v[i] = w->A[i];
+    return true;
 }
 
-static void accept(pen *w)
+/* false: a spring could not be chosen */
+static bool accept(pen *w)
 {
     double pf = w->power_f, pc = w->power_c, h = w->h;
     size_t bytes = (size_t)w->n * sizeof(double);
@@ -575,10 +622,12 @@ static void accept(pen *w)
     forces_at(w, w->t, w->q, w->v, false);
     w->c->books.work += h * (pf + w->power_f) / 2;
     w->c->books.dissipated -= h * (pc + w->power_c) / 2;
-    springs_change(w);
+    if (!springs_change(w))
+        return false;
     sizes_grow(w);
     for (size_t i = 0; i < w->nspring; i++)
         spring_watch(w, &w->spring[i], h);
+    return true;
 }
 
 /* ---- the run ---- */
@@ -628,6 +677,32 @@ static void rooms(pen *w, arena *a)
     }
 }
 
+/* Slips of which nothing is known at the start: what acts later in the run counts, then what moves at all. */
+static void slips_later(pen *w)
+{
+    double end = w->size.duration, v = w->size.speed;
+    for (double t = end / 16; t <= 2 * end; t *= 2) {
+        system_at(w->s, fmin(t, end), w->q, w->v);
+        system_force(w->s, w->f);
+        factor_solve(&w->s->minv, w->f, w->dA);
+        for (size_t i = 0; i < w->nspring; i++) {
+            spring *x = &w->spring[i];
+            if (!x->vs_later)
+                continue;
+            double vs = spring_slip(w, x->c);
+            if (t > end && !(vs > 0))
+                for (int k = 0; k < x->c->d * w->n; k++)
+                    if (w->size.root[k % w->n] > 0)
+                        vs = fmax(vs, SLIP_SPEED * fabs(x->c->S[k]) * v / w->size.root[k % w->n]);
+            if (vs > 0) {
+                x->vs = vs;
+                x->vs_later = false;
+            }
+        }
+    }
+    forces_at(w, 0, w->q, w->v, false);
+}
+
 /* masses, and the accelerations without contacts in dA: springs and sizes come from them */
 static bool forces_start(pen *w)
 {
@@ -643,19 +718,27 @@ static bool forces_start(pen *w)
     for (int i = 0; i < w->n; i++)
         if (w->p->order[i] == 2)
             w->size.speed = fmax(w->size.speed, w->size.root[i] * w->size.duration * fabs(w->dA[i]));
+    bool unknown = false;
     for (size_t i = 0; i < w->nspring; i++) {
         spring *x = &w->spring[i];
         x->vs = spring_slip(w, x->c);
+        x->vs_later = x->c->d && !(x->vs > 0);
+        unknown |= x->vs_later;
+        if (!(x->vs > 0))
+            x->vs = SLIP_SPEED;
         if (!contact_has_normal(x->c))
             continue;
-        x->k = spring_stiffness(w, x->c);
+        x->k = spring_stiffness(w, x, w->dA);
         x->c_damp = spring_damping(w, x);
-        spring_meets(w, x, w->v);
+        if (x->k > 0 && !spring_meets(w, x, w->v))
+            return false;
         double push = spring_push(x, contact_gap_rate(x->c, w->v)),
                zero = GAP_IS_ZERO * weighted(x->c->H, w->q, w->n);
         x->on = x->c->fam->f->relation == REL_BILATERAL ||
                 (x->c->fam->f->of_rates ? push > 0 : *x->c->gap <= zero && push >= -x->k * zero);
     }
+    if (unknown)
+        slips_later(w);
     w->size.force = 0;
     return forces_at(w, 0, w->q, w->v, false);
 }
@@ -722,6 +805,8 @@ static bool pen_start(void *of, run_clock *c)
         why = held->fam->f->relation == REL_BILATERAL ? row_text(held, c->r->a, "0") : NULL;
         if (why)
             return results_fail(c->r, held->fam->f->at, why);
+        if (w->spring[i].on && !held->fam->f->of_rates && !spring_fits(w, &w->spring[i]))
+            return false;
     }
     factor_solve(&w->s->minv, w->f, w->A);
     double carried = 0;
@@ -770,7 +855,8 @@ static step_outcome pen_step(void *of, run_clock *c, double left, double end)
     }
     if (e <= 1) {
         forces_at(w, w->t, w->q, w->v, false); /* powers at the start of the step */
-        accept(w);
+        if (!accept(w))
+            return STEP_FAILED;
         c->t = w->t;
     }
     double grow = 0.9 * cbrt(1 / fmax(error, ERROR_LEAST));
@@ -786,7 +872,7 @@ static step_outcome pen_step(void *of, run_clock *c, double left, double end)
 
 static void spring_keep(spring *x, run_state *s)
 {
-    double *of[] = { &x->k, &x->c_damp, &x->vs, &x->since, &x->pre, &x->impulse, &x->rn };
+    double *of[] = { &x->k, &x->quick, &x->c_damp, &x->vs, &x->since, &x->pre, &x->impulse, &x->rn };
     for (size_t i = 0; i < sizeof of / sizeof *of; i++)
         state_f64(s, "spring", of[i], 1);
     state_flags(s, "on", &x->on, 1);

@@ -98,6 +98,22 @@ for k in 5 7 8 9; do
     try "a change in column $k of them" 1 "$CDL" verify bad/e.csv --model=edge.cdl
 done
 
+# a start that is not that of the model, numbers that are none, and what says nothing is named
+awk -F, 'BEGIN { OFS = "," } NR > 1 { $2 = sprintf("%.17g", $2 + 0.1) } { print }' good/a.csv >bad/a.csv
+try "a motion beside that of the model" 1 "$CDL" verify bad/a.csv --model=block.cdl -p mu=0.25
+has "does not start there" out "  start " "row 1, p[1]  <- off"
+for name in floor.gap floor.rn floor.rt floor.slip energy work drift; do
+    k=$(tr ',' '\n' <<<"$names" | grep -nx "$name" | cut -d: -f1)
+    awk -F, -v k="$k" 'BEGIN { OFS = "," } NR == 22 { $k = "nan" } { print }' good/a.csv >bad/a.csv
+    try "no number in $name" 1 "$CDL" verify bad/a.csv --model=block.cdl -p mu=0.25
+    has "is shown" out "<- off"
+done
+printf 'model free { dof x = 0, x%s = 1; x%s = 0 }\nrun free for 1 with sweeping(h = 0.1)\nsave t, x, x%s { file = "f.csv" }\n' "'" "''" "'" >free.cdl
+try "a free motion" 0 "$CDL" run -q -o free free.cdl
+awk -F, 'BEGIN { OFS = "," } NR > 1 { $2 = sprintf("%.17g", 1.1*$2) } { print }' free/f.csv >bad/f.csv
+try "rows that may lie too far apart" 0 "$CDL" verify bad/f.csv --model=free.cdl
+has "are named" out "  not checked " "the motion of x"
+
 # what cannot be verified is refused with the reason
 try "no such file" 5 "$CDL" verify nothing.csv
 try "no manifest" 2 "$CDL" verify bad/a.csv
