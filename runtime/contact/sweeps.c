@@ -1,5 +1,4 @@
 #include "sweeps.h"
-#include "base/four.h"
 #include <math.h>
 #include <string.h>
 #include "base/linalg.h"
@@ -30,49 +29,29 @@ static inline void ahead_one(double *x, double before, double *dir, double beta,
     *x += d;
 }
 
-enum { FOURS = sizeof(four) / sizeof(double) };
-
-/* what lies one after the other goes four at a time; returns how many did */
-INLINE int fours_ahead(const sweep_part *p, trail *t, double beta, bool go)
-{
-    int k = 0;
-    for (; k + FOURS <= p->n; k += FOURS) {
-        four *x = four_at(p->x + k), *dir = four_at(t->dir + k), d = beta * *dir;
-        *dir = d + (*x - *four_at(t->before + k));
-        if (!go)
-            *dir = (four){ 0 };
-        *x += d;
-    }
-    return k;
-}
-
-static int ahead_base(const sweep_part *p, trail *t, double beta, bool go)
-{
-    return fours_ahead(p, t, beta, go);
-}
-
-FOUR_FAST static int ahead_fast(const sweep_part *p, trail *t, double beta, bool go)
-{
-    return fours_ahead(p, t, beta, go);
-}
-
+/* what lies one after the other goes in lanes */
 static void part_ahead(const sweep_part *p, trail *t, double beta, bool go)
 {
-    int k = p->at ? 0 : (FOUR_FAST_HERE ? ahead_fast : ahead_base)(p, t, beta, go);
-    for (; k < p->n; k++)
-        ahead_one(&p->x[p->at ? p->at[k] : k], t->before[k], &t->dir[k], beta, go);
+    double *restrict x = p->x, *restrict dir = t->dir;
+    const double *restrict before = t->before;
+    for (int k = 0; !p->at && k < p->n; k++)
+        ahead_one(&x[k], before[k], &dir[k], beta, go);
+    for (int k = 0; p->at && k < p->n; k++)
+        ahead_one(&x[p->at[k]], before[k], &dir[k], beta, go);
 }
 
 /* Square of the change since it was kept; in four sums side by side where it lies one after the other, so
  * that an addition does not wait for the one before. */
 static double part_change2(const sweep_part *p, const trail *t)
 {
-    four sum = { 0 };
+    enum { SIDE = 4 };
+    double sum[SIDE] = { 0 };
     int k = 0;
-    for (; !p->at && k + FOURS <= p->n; k += FOURS) {
-        four d = *four_at(p->x + k) - *four_at(t->before + k);
-        sum += d * d;
-    }
+    for (; !p->at && k + SIDE <= p->n; k += SIDE)
+        for (int j = 0; j < SIDE; j++) {
+            double d = p->x[k + j] - t->before[k + j];
+            sum[j] += d * d;
+        }
     for (; k < p->n; k++) {
         double d = p->x[p->at ? p->at[k] : k] - t->before[k];
         sum[0] += d * d;
