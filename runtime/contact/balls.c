@@ -370,7 +370,9 @@ INLINE void trail_ahead(const trail *t, double beta, bool go)
 {
     for (int k = 0; k < t->n; k++) {
         four d = beta * t->direction[k], g = t->x[k] - t->before[k];
-        t->direction[k] = go ? d + g : d - d;
+        t->direction[k] = d + g;
+        if (!go)
+            t->direction[k] = (four){ 0 };
         t->x[k] += d;
     }
 }

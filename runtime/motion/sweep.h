@@ -496,7 +496,7 @@ void sweep_near_again(sweep *w);  /* pairs and states of a state that is read, f
 
 /* ---- sweep_open.c ---- */
 double sweep_small_share(const sweep *w); /* overlaps that are left as they are, as a share of a length */
-void sweep_open_new(sweep *w);            /* pairs that may come near are known */
+void sweep_open_new(sweep *w);            /* the states are there */
 void sweep_open(sweep *w);                /* q1: the shortest move that opens the contacts at hand */
 
 /* ---- sweep_balls.c ---- */

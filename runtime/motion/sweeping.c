@@ -152,6 +152,7 @@ static void sweep_rooms(sweep *w)
     w->matrix.stamp = w->matrix.stamp_m = 1;
     w->policy.patience = MAX_AGAIN;
     sweep_states(w);
+    sweep_open_new(w);
     w->way.by_end = arena_array(w->a, uint8_t, n);
     w->way.by_end_since = arena_array(w->a, int, n);
     w->hand.rows_most = 1 + (int)d;
@@ -249,7 +250,6 @@ static bool begin(sweep *w)
     sweep_open_books(w);
     sweep_chain(w);
     sweep_balls_new(w);
-    sweep_open_new(w);
     if (!throw_in(w))
         return false;
     w->t1 = w->t;

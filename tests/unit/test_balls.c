@@ -131,6 +131,15 @@ static void law_holds(const impulses *w, int c)
     assert_true(e <= 1e-11 * scale);
 }
 
+/* what is allocated next holds no zeros */
+static void litter(arena *a)
+{
+    enum { MUCH = 1 << 16 };
+    arena_pos mark = arena_mark(a);
+    memset(arena_alloc(a, MUCH), 0x40, MUCH);
+    arena_release(a, mark);
+}
+
 static void heap_is_solved(void **state)
 {
     (void)state;
@@ -141,6 +150,7 @@ static void heap_is_solved(void **state)
     heap(&w, root, v, a, scratch);
     memcpy(free, v, sizeof v);
     all(at);
+    litter(scratch);
     assert_true(balls_solve(&w, at, CONTACTS, 10000, true, &worst, &residual));
     assert_true(residual <= 1e-14);
     for (int c = 0; c < CONTACTS; c++) {
