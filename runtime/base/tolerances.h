@@ -191,6 +191,7 @@
 #define NEAR_SKIN 1e-3
 /* of squares: a negligible descent, ROUND_ROOT times a condition of 100 */
 #define EXCLUDE_FALL   1e-10
+#define EXCLUDE_TERMS  1e-6 /* of the terms of a rate: smaller contradictions may be what a solver left */
 #define EXCLUDE_PROVED 1e-9 /* of squares: a certificate, 3e-5 in a unit row */
 
 /* ---- penalty ---- */

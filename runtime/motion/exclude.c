@@ -1,6 +1,8 @@
 /* exclude: constraints that no motion keeps, with a proof.  Over a short time s from a state, a gap is
    g + s (H u + g_t) for the rates u, which are free.  There are none that keep all gaps exactly when (Farkas)
-   weights l exist, >= 0 for gaps >= 0, with sum l H = 0 and sum l (g/s + g_t) < 0.  The weights are found by
+   weights l exist, >= 0 for gaps >= 0, with sum l H = 0 and sum l (g/s + g_t) < 0.  Rates are measured from
+   those of the state, which changes no such sum: what moves along keeps rates small that contradict each
+   other by little.  The weights are found by
    non-negative least squares (Lawson and Hanson, Solving Least Squares Problems, ch. 23), whose solutions
    have few non-zero entries; then constraints that are not needed are taken out one by one. */
 #include <math.h>
@@ -13,7 +15,8 @@ enum { MOST = 96 }; /* rows */
 typedef struct row {
     size_t of;
     int64_t member;
-    double *H, c, size; /* c = g/s + g_t; both divided by size */
+    double *H, c, size; /* c = g/s + H v + g_t; both divided by size */
+    double terms;       /* of c, taken together by size */
     double sign;        /* of an equality: it is two rows */
 } row;
 
@@ -22,7 +25,7 @@ typedef struct rows {
     int n, nq;
     bool out[MOST];
     double gram[MOST][MOST]; /* of the columns [H; c], scaled */
-    double top;              /* the largest |c| */
+    double top;              /* the largest |c|, or what rounding makes of the terms */
 } rows;
 
 /* ---- least squares with weights >= 0 ---- */
@@ -116,7 +119,7 @@ static void fill_gram(rows *k)
 {
     k->top = 0;
     for (int i = 0; i < k->n; i++)
-        k->top = fmax(k->top, fabs(k->at[i].c));
+        k->top = fmax(k->top, fmax(fabs(k->at[i].c), EXCLUDE_TERMS * k->at[i].terms));
     for (int i = 0; i < k->n && k->top > 0; i++)
         for (int j = 0; j <= i; j++) {
             double s = k->at[i].c / k->top * (k->at[j].c / k->top);
@@ -127,20 +130,26 @@ static void fill_gram(rows *k)
 }
 
 /* ---- the rows of a state ---- */
-static bool row_add(rows *k, gate *g, arena *a, size_t of, int64_t m, double gap, double span_, double sign)
+static bool row_add(rows *k, gate *g, arena *a, size_t of, int64_t m, const double *v, double gap,
+                    double span_, double sign)
 {
     if (k->n == MOST)
         return false;
     row *x = &k->at[k->n];
     *x = (row){ .of = of, .member = m, .H = arena_array(a, double, (size_t)k->nq), .sign = sign };
     double rate = gate_row(g, of, m, x->H), c = gap / span_ + rate;
-    for (int q = 0; q < k->nq; q++)
+    x->terms = fabs(gap / span_) + fabs(rate);
+    for (int q = 0; q < k->nq; q++) {
+        c += x->H[q] * v[q];
+        x->terms += fabs(x->H[q] * v[q]);
         x->size = hypot(x->size, x->H[q]);
+    }
     if (!(x->size > 0) || !isfinite(c))
         return true;
     for (int q = 0; q < k->nq; q++)
         x->H[q] *= sign / x->size;
     x->c = sign * c / x->size;
+    x->terms /= x->size;
     k->n++;
     return true;
 }
@@ -163,8 +172,8 @@ static bool rows_of_state(rows *k, gate *g, arena *a, double span_, const double
             double reach = 4 * span_ * (fabs(rate) + gate_length(g, of, m, speed));
             if (!held && gap[m] > reach)
                 continue;
-            if (!row_add(k, g, a, of, m, gap[m], span_, 1) ||
-                (held && !row_add(k, g, a, of, m, gap[m], span_, -1)))
+            if (!row_add(k, g, a, of, m, v, gap[m], span_, 1) ||
+                (held && !row_add(k, g, a, of, m, v, gap[m], span_, -1)))
                 return false;
         }
     }
