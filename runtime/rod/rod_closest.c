@@ -269,7 +269,7 @@ double touch_least(const rod_work *w, const touch *c, touch *where)
 
 void touch_centre(const rod_work *w, touch *c)
 {
-    if (c->rod < 0 || c->hats)
+    if (c->rod < 0 || c->hats || c->fine)
         return;
     c->mid = c->y;
     flatness(slave_of(w, c), &w->mesh[c->rod], w->state.pos, c, c->y, c->x);
@@ -313,7 +313,7 @@ void touch_start(const rod_work *w, touch *c, const double *pos, const double *r
     near_at n;
     c->x0 = c->x;
     c->y0 = c->y;
-    if (!c->hats) {
+    if (!c->hats && !c->fine) {
         c->mid = c->y;
         flatness(ma, m, pos, c, c->y0, c->x0);
     }

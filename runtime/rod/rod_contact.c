@@ -20,6 +20,14 @@ static double piece_length(const rod_mesh *m, int k)
 /* Pairs stand at least so many nodes apart, and are let go where they come closer: as many as there are nodes
    would hold all that the rods can do, and their forces would swing from one to the next. */
 static const double APART = 1.5, CLOSE = 0.9;
+/* The same for pairs among which lines overlap deeply, and how far around them that begins: two rods that
+   cross at a small angle may press at places closer than nodes, and a pair beside them tilts the rods. */
+static const double FINE_APART = 0.05, FINE_CLOSE = 0.02, FINE_AROUND = 2;
+
+static double close_of(const touch *c, const touch *o)
+{
+    return c->fine || o->fine ? FINE_CLOSE : CLOSE;
+}
 
 /* a pair at (y, x) is there already */
 static bool touch_known(const rod_contacts *k, int pair, double y, double x, double apart)
@@ -291,7 +299,7 @@ static void tidy(rod_work *w)
             drop = true;
         for (size_t j = 0; j < n && !drop; j++) {
             const touch *o = &k->list.at[j];
-            drop = o->pair == c->pair && fabs(o->y - c->y) < CLOSE && fabs(o->x - c->x) < 2;
+            drop = o->pair == c->pair && fabs(o->y - c->y) < close_of(c, o) && fabs(o->x - c->x) < 2;
         }
         if (!drop)
             k->list.at[n++] = *c;
@@ -539,6 +547,16 @@ static double sag(const rod_work *w, int pair)
  * is far too much alone: each change costs a solution anew, or a step. */
 static const double SPARE = 1.4, SPOILED = 50;
 
+/* fine pairs that were in vain */
+static void drop_idle(rod_contacts *k)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < k->list.n; i++)
+        if (!k->list.at[i].fine || k->list.at[i].status != STATUS_OPEN)
+            k->list.at[n++] = k->list.at[i];
+    k->list.n = n;
+}
+
 void contacts_step(rod_work *w)
 {
     rod_contacts *k = w->contact;
@@ -548,6 +566,7 @@ void contacts_step(rod_work *w)
         if (k->skin[i] > SPOILED * d)
             k->skin[i] = d;
     }
+    drop_idle(k);
     contacts_find(w);
     lines_new(w);
     start_here(w);
@@ -630,6 +649,19 @@ static void put_back(rod_work *w, const contact_state *from)
     copy_state(w->a, &w->contact->list, &w->contact->line, &from->list, &from->line);
 }
 
+void contacts_refine(rod_work *w, bool refining)
+{
+    w->contact->refining = refining;
+}
+
+bool contacts_fine(const rod_work *w)
+{
+    for (size_t i = 0; i < w->contact->list.n; i++)
+        if (w->contact->list.at[i].fine)
+            return true;
+    return false;
+}
+
 bool contacts_lined(const rod_work *w)
 {
     return w->contact && w->contact->line.n > 0;
@@ -672,25 +704,69 @@ double contacts_depth(const rod_work *w)
     return d;
 }
 
-/* pairs where lines overlap by a 1/1000 of the radius, with room for them: at the ends of a zone of contact
- * that grows */
+/* a pair among fine ones, or among which there are to be some from now on */
+static bool near_place(const touch *c, const touch *at)
+{
+    return c->pair == at->pair && !c->hats && fabs(c->y - at->y) < FINE_AROUND &&
+           fabs(c->x - at->x) < 2 * FINE_AROUND;
+}
+
+static bool fine_here(const rod_work *w, const touch *at, double depth)
+{
+    const rod_contacts *k = w->contact;
+    bool fine = depth > FINE_DEPTH;
+    for (size_t i = 0; i < k->list.n && !fine; i++)
+        fine = k->list.at[i].fine && near_place(&k->list.at[i], at);
+    return fine && k->refining && pair_of(w, at)->a != at->rod;
+}
+
+/* pairs near a place stay where they are from now on */
+static void refine(rod_work *w, const touch *at)
+{
+    rod_contacts *k = w->contact;
+    for (size_t i = 0; i < k->list.n; i++) {
+        touch *c = &k->list.at[i];
+        if (c->fine || c->status == STATUS_OPEN || !near_place(c, at))
+            continue;
+        c->fine = true;
+        c->mid = c->y;
+        c->eps = touch_pinned(slave_of(w, c));
+    }
+}
+
+/* A pair where lines overlap: between pairs that are far enough from each other, or finer. */
+static bool fill_at(rod_work *w, const touch *at, double depth)
+{
+    rod_contacts *k = w->contact;
+    bool fine = fine_here(w, at, depth);
+    double apart = fine ? FINE_APART : 1;
+    if (touch_known(k, at->pair, at->y, at->x, apart) || touch_held(w, at))
+        return false;
+    touch c = { .pair = at->pair, .rod = at->rod, .x = at->x, .y = at->y, .ds = at->ds, .fine = fine };
+    if (fine) {
+        refine(w, at);
+        c.mid = c.y;
+        c.eps = touch_pinned(slave_of(w, &c));
+    }
+    touch_start(w, &c, w->state.pos0, w->state.rot0);
+    if (touch_known(k, c.pair, c.y0, c.x0, apart))
+        return false;
+    touch_centre(w, &c);
+    touch_project(w, &c);
+    *vec_push(w->a, &k->list) = c;
+    return true;
+}
+
+/* pairs where lines overlap by a 1/1000 of the radius: at the ends of a zone of contact that grows */
 static bool fill(rod_work *w)
 {
     rod_contacts *k = w->contact;
     size_t n = k->list.n;
     for (size_t i = 0; i < n; i++) {
         touch at;
-        double d = -touch_least(w, &k->list.at[i], &at);
-        if (at.rod < 0 || d <= k->skin[at.pair] + ROD_TOUCHES * slave_of(w, &at)->radius ||
-            touch_known(k, at.pair, at.y, at.x, 1) || touch_held(w, &at))
-            continue;
-        touch c = { .pair = at.pair, .rod = at.rod, .x = at.x, .y = at.y, .ds = at.ds };
-        touch_start(w, &c, w->state.pos0, w->state.rot0);
-        if (touch_known(k, c.pair, c.y0, c.x0, 1))
-            continue;
-        touch_centre(w, &c);
-        touch_project(w, &c);
-        *vec_push(w->a, &k->list) = c;
+        double depth = (-touch_least(w, &k->list.at[i], &at) - k->skin[at.pair]) / slave_of(w, &at)->radius;
+        if (at.rod >= 0 && depth > ROD_TOUCHES)
+            fill_at(w, &at, depth);
     }
     return k->list.n > n;
 }
@@ -950,7 +1026,7 @@ static double touch_share(const rod_work *w, const touch *c)
             continue;
         /* closer: another strand */
         if (o == c || o->pair != c->pair || o->status == STATUS_OPEN || fabs(o->x - c->x) > 2 * APART + 1 ||
-            fabs(way) < CLOSE)
+            fabs(way) < close_of(c, o))
             continue;
         if (way > 0)
             above = fmin(above, way);

@@ -598,11 +598,16 @@ static double descent_enough(const rod_work *w, double change)
     return fmin(DESCENT_COARSE, fmax(ROD_END_STIFF, DESCENT_PART * fmin(1, change) * give / rod_length(w)));
 }
 
-/* The rounds converge linearly; the law itself takes over where they are near. */
-bool rod_descend(rod_work *w, double t)
+/* The rounds converge linearly; the law itself takes over where they are near.  parted: from a state in which
+   lines overlap, to one in which they do not.  Where rods cross, that may be several radii away, as it turns
+   them about each other; softer springs would throw them apart first. */
+bool rod_descend(rod_work *w, double t, bool parted)
 {
     enum { ROUNDS = 200, INCREMENTS = 300, LONG = 1000 };
-    const double soft = w->start ? SOFT / LONG_WAY : descent_soft(w), firm = descent_firm(w);
+    const bool turns = parted && w->contact && contacts_fine(w) && !contacts_lined(w);
+    const double firm = descent_firm(w), soft = turns      ? 10 * SOFT
+                                                : w->start ? SOFT / LONG_WAY
+                                                           : descent_soft(w);
     if (!w->contact || w->ties || !rod_has_potential(w))
         return false;
     arena_pos mark = arena_mark(w->tmp);
@@ -615,6 +620,7 @@ bool rod_descend(rod_work *w, double t)
     contacts_lag(w, true);
     forces_follow(w, NULL);
     bool ok = descent_lead(&d), done = false;
+    d.reach *= turns ? 4 : 1;
     d.shift = 0;
     for (int round = 0; round < ROUNDS && ok && !done; round++) {
         ok = descent_least(&d, descent_enough(w, change), w->start && round == 0 ? LONG : INCREMENTS, &press,

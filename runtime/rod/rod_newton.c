@@ -295,7 +295,7 @@ static bool apart_round(rod_work *w, double t, const double *skin, double *goal)
             now[i] = skin[i] + part * (goal[i] - skin[i]);
         contacts_skin(w, NULL, now);
         contacts_project(w, false);
-        ok = rod_close_gaps(w, t) || (part == 1 && rod_descend(w, t));
+        ok = rod_close_gaps(w, t) || (part == 1 && rod_descend(w, t, true));
         if (ok)
             break;
         state_copy(w, w->state.pos, w->state.rot, pos, rot);

@@ -68,7 +68,9 @@ bool rod_passed(rod_work *w, double *pos, double *rot, bool touched, bool brief)
 
 static bool reach_equilibrium(rod_work *w, double t, rod_way_to by)
 {
-    return by == BY_FLOW ? rod_flow(w, t) : by == BY_DESCENT ? rod_descend(w, t) : rod_equilibrium(w, t);
+    return by == BY_FLOW      ? rod_flow(w, t)
+           : by == BY_DESCENT ? rod_descend(w, t, false)
+                              : rod_equilibrium(w, t);
 }
 
 bool rod_step(rod_work *w, double t, double tau, rod_way_to by)
@@ -363,6 +365,16 @@ static void step_done(rod_work *w, rod_path *p, double t, double now)
     p->stuck = p->modes;
 }
 
+/* a state that is taken although lines overlap has pairs closer than nodes placed there */
+static void apart_finely(rod_work *w, double t)
+{
+    if (!w->contact)
+        return;
+    contacts_refine(w, true);
+    rod_apart(w, t);
+    contacts_refine(w, false);
+}
+
 /* start: from the reference shape to what the supports require at t = 0; else t from 0 to the end */
 bool rod_march(rod_work *w, double end, double h, bool start, rod_path *p, double *reached)
 {
@@ -402,7 +414,7 @@ bool rod_march(rod_work *w, double end, double h, bool start, rod_path *p, doubl
             else if (!turned)
                 step_done(w, p, t, now);
             if (!start)
-                rod_apart(w, now);
+                apart_finely(w, now);
             t = start ? t + dt : now;
             *reached = t;
             w->t = start ? 0 : t;

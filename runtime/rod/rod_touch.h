@@ -28,6 +28,7 @@ typedef struct touch {
     /* turned: the direction of slip is not that of one iteration ago; a spring in its place keeps it from
      * swinging to and fro */
     bool clipped, fixed;
+    bool fine; /* stays where it is on rod a: among pairs closer than nodes */
     int turned;
     double along[3]; /* that direction */
     /* of a descent: normal, tangential multiplier in space and bound of friction of the last round */
@@ -83,6 +84,7 @@ typedef struct rod_contacts {
     /* of each pair: the little give that is left to them then, stiffer by far than the rods at the distance
      * of their nodes */
     double *hard;
+    bool refining;         /* pairs closer than nodes may be placed */
     bool counting, smooth; /* directions: pairs that slip are free to; friction is left out */
     /* friction is that of the last round: a bound, a normal and a multiplier that do not follow the state, so
      * that it has a potential */

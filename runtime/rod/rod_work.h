@@ -207,7 +207,8 @@ bool rod_close_gaps(rod_work *w, double t);
 bool rod_equilibrium(rod_work *w, double t);
 /* an equilibrium whose rods overlap nowhere, near one that was found; false: none, as before */
 bool rod_apart(rod_work *w, double t);
-bool rod_descend(rod_work *w, double t);   /* of rods that touch, by a descent of their energy */
+/* of rods that touch, by a descent of their energy; parted: from a state in which lines overlap */
+bool rod_descend(rod_work *w, double t, bool parted);
 bool rod_has_potential(const rod_work *w); /* loads and supports, in equilibria: what a descent needs */
 bool rod_flow(rod_work *w, double t);      /* through a viscous motion, with friction */
 void rod_nudge(rod_work *w);
@@ -289,6 +290,7 @@ double contacts_room(const rod_work *w);
 bool contacts_near(const rod_work *w);  /* any pair carries force, or may */
 bool contacts_rough(const rod_work *w); /* friction acts */
 bool contacts_lined(const rod_work *w); /* rods lie along each other */
+bool contacts_fine(const rod_work *w);  /* some cross, and have pairs closer than nodes */
 /* derivatives with gaps held closed, those that slip free to */
 void contacts_count(rod_work *w, rod_sparse *K);
 /* the springs' forces become multipliers; stiff: they are unknowns from now on */
@@ -309,6 +311,8 @@ double contacts_depth(const rod_work *w);          /* of the deepest overlap of 
 /* false: lines overlap between pairs by more than that part of the radius, and are to be held further apart
  */
 bool contacts_part(rod_work *w, double enough);
+/* pairs closer than nodes may be placed against deep overlaps */
+void contacts_refine(rod_work *w, bool refining);
 /* distances that they are held further apart by: kept, or put back */
 void contacts_skin(rod_work *w, double *keep, const double *from);
 void contacts_report_separation(rod_work *w, bool ok); /* whether a state was found then */
