@@ -577,14 +577,14 @@ shapes_apart gate_shapes_pair(const gate_shapes *g, size_t of, const int32_t *in
 
 bool gate_shapes_plain(gate_shapes *g, size_t of, const int32_t *index, const inputs *in)
 {
-    enum { N = 6, POINT = 15, OF_A = 15 }; /* feature.n, .point, .of_a, among the numbers of one */
+    enum { N = 6, POINT = 15 }; /* feature.n, and .point or .of_a, among the numbers of one */
     const contact_family *f = &g->p->contact[of];
     int last = f->over.n - 1;
     const carried *x = &g->body[f->pair.first][slot_at(&f->pair.first_of, index, last)],
                   *y = &g->body[f->pair.second][slot_at(&f->pair.second_of, index, last)];
     bool curved = g->p->shapes.at[f->pair.first].kind != SHAPE_BALL ||
                   g->p->shapes.at[f->pair.second].kind != SHAPE_BALL;
-    double what[FEATURE_NUMBERS] = { [curved ? OF_A : POINT] = 1 }, far = 0, arm = x->reach + y->reach, d[3];
+    double what[FEATURE_NUMBERS] = { [POINT] = 1 }, far = 0, arm = x->reach + y->reach, d[3];
     inputs other = *in;
     what[0] = arm;
     for (int k = 0; k < 3; k++) {

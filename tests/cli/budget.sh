@@ -123,7 +123,7 @@ exec 9<>silent
 for what in run check fmt "show ast"; do
     start=$SECONDS
     try "$what of a silent pipe" 3 timeout 30 "$CDL" $what --time=0.5 - <silent
-    has "why" err "takes longer than --time allows"
+    has "why" err "exceeds the time limit of --time"
     try "$what of a silent file" 3 timeout 30 "$CDL" $what --time=0.5 --allow-outside silent
     same "in time" yes "$([ $((SECONDS - start)) -lt 15 ] && echo yes)"
 done
@@ -134,7 +134,7 @@ same "a pipe without an end" 3 "${PIPESTATUS[1]}"
 has "why" err "the input is longer than 64 MB"
 yes 'let a = 1' | timeout 60 "$CDL" check --memory=20M - >out 2>err
 same "and little memory" 3 "${PIPESTATUS[1]}"
-has "why" err "more memory than --memory allows"
+has "why" err "exceeds the memory limit of --memory"
 
 # -- disk: 5, and no file is left half written
 cat >save.cdl <<'CDL'

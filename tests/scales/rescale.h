@@ -73,28 +73,44 @@ static inline double past_unit(const rescaling *w, const kernel *reads, const sl
 }
 
 /* Shapes that may touch each other: what is measured of them is in units of L, and so are the tables of their
-   points, which are parameters. */
-static inline bool in_tables(const program *p, int32_t at)
+   points, which are parameters.  Behind the points of an ellipsoid stands its matrix, in 1/L^2. */
+static inline double table_unit(const program *p, const units *u, int32_t at)
 {
     for (size_t k = 0; k < p->shapes.paired; k++) {
         const shape_info *s = &p->shapes.at[k];
-        if (at >= s->table && at < s->table + s->size * s->instances)
-            return true;
+        if (at < s->table || at >= s->table + s->size * s->instances)
+            continue;
+        bool of_matrix = (at - s->table) % s->size >= s->npoint * (s->dim + 1);
+        return of_matrix ? 1 / (u->L * u->L) : u->L;
     }
-    return false;
+    return 1;
 }
 
 static inline void tables_in(const program *p, const units *u, double *param)
 {
     for (int32_t k = 0; k < p->nparam; k++)
-        param[k] /= in_tables(p, k) ? u->L : 1;
+        param[k] /= table_unit(p, u, k);
 }
 
-/* of number k of a feature: points, directions, what its normal is made of, radii */
-static inline double feature_unit(const units *u, size_t k)
+/* Does the kernel belong to a constraint between shapes of which one is curved? */
+static inline bool of_curved(const program *p, const kernel *k)
+{
+    for (size_t i = 0; i < p->ncontact; i++) {
+        const contact_family *f = &p->contact[i];
+        const char *at = (const char *)k;
+        if (at < (const char *)f || at >= (const char *)(f + 1) || !f->pair.touch)
+            continue;
+        return p->shapes.at[f->pair.first].kind != SHAPE_BALL ||
+               p->shapes.at[f->pair.second].kind != SHAPE_BALL;
+    }
+    return false;
+}
+
+/* of number k of a feature: points, directions, what its normal is made of, radii of hulls */
+static inline double feature_unit(const units *u, size_t k, bool curved)
 {
     size_t at = k * sizeof(double);
-    return at < offsetof(feature, ua) || at >= offsetof(feature, ra) ? u->L : 1;
+    return at < offsetof(feature, ua) || (!curved && at >= offsetof(feature, ra)) ? u->L : 1;
 }
 
 static inline double input_unit(const rescaling *w, const kernel *k, const slot *s)
@@ -129,9 +145,9 @@ static inline double input_unit(const rescaling *w, const kernel *k, const slot 
     case IN_ROD:
         return u->X;
     case IN_PARAM:
-        return in_tables(w->from, first_address(k, &s->at)) ? u->L : 1;
+        return table_unit(w->from, u, first_address(k, &s->at));
     case IN_FEATURE:
-        return feature_unit(u, (size_t)first_address(k, &s->at) % FEATURE_NUMBERS);
+        return feature_unit(u, (size_t)first_address(k, &s->at) % FEATURE_NUMBERS, of_curved(w->from, k));
     default:
         return 1;
     }
@@ -309,8 +325,8 @@ static inline void tie_kernels(int32_t *parent, const kernels *all, bool row, bo
 
 static inline void tie_contact(int32_t *parent, const contact_family *f)
 {
-    const kernel *plain[] = { &f->gap, &f->rate,      &f->bias, &f->slip, &f->slip_bias, &f->normal,
-                              &f->mu,  &f->mu_static, &f->e,    &f->et,   &f->adhesion };
+    const kernel *plain[] = { &f->gap,    &f->rate, &f->bias,      &f->slip, &f->slip_bias, &f->slip_offset,
+                              &f->normal, &f->mu,   &f->mu_static, &f->e,    &f->et,        &f->adhesion };
     for (size_t k = 0; k < sizeof plain / sizeof *plain; k++)
         tie_kernel(parent, plain[k], false, false);
     tie_kernel(parent, &f->gradient, true, false);
@@ -413,6 +429,7 @@ static inline contact_family contact_in(rescaling *w, const contact_family *f)
     r.bias = wrap(w, &f->bias, g / (T * T));
     r.slip = wrap(w, &f->slip, s);
     r.slip_map = wrap_rows(w, &f->slip_map, s * T, 0, -1);
+    r.slip_offset = wrap(w, &f->slip_offset, s);
     r.slip_bias = wrap(w, &f->slip_bias, s / T);
     r.normal = wrap(w, &f->normal, force);
     r.mu = wrap(w, &f->mu, mu);
