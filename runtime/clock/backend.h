@@ -83,7 +83,7 @@ typedef struct backend {
     bool built; /* false: named in the language, refused by name */
     /* NULL if the program can be run; otherwise the reason why not, and *at is the place in the model. */
     const char *(*refuse)(const program *p, span *at);
-    /* Runs the program; parameters are ready in r->param. Fills r; r->status tells how the run ended. */
+    /* Runs the program; parameters are ready in r->param. Fills r; r->status says how the run ended. */
     void (*run)(const program *p, const run_options *o, results *r);
     /* Begins a run that is taken in pieces (clock_open): its stepper, and *of. NULL: not supported.
      */

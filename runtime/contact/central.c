@@ -4,7 +4,7 @@
    Interior point steps go down along it as long as tau falls. Friction is not a minimum of anything, so the
    path may bend back: tau rises for a while, as in Lemke's method, which leads to a solution for the same
    reason. Where steps become short the path is followed by its length, whatever tau does: at each bend the
-   determinant of Newton's matrix changes its sign, which tells the way on.  Near the end Newton's steps on
+   determinant of Newton's matrix changes its sign, which gives the direction.  Near the end Newton's steps on
    the problem itself give the digits. */
 #include "base/budget.h"
 #include "central.h"

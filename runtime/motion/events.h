@@ -43,7 +43,7 @@ typedef struct rub {
     rub_series series;
     rub_zero zero;
     contact_mode mode;
-    int sign, sigma;  /* of slip along one direction; of the reaction (-1 only where held from both sides) */
+    int sign, sigma;  /* of slip along one direction; of the reaction (-1 only for equalities) */
     bool candidate;   /* at the gap, with no rate of it */
     int col_n, col_t; /* unknowns of its reaction, -1: none */
     meeting now;      /* its part in what happens at an instant */

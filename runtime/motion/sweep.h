@@ -70,7 +70,7 @@ typedef struct contact_state {
 typedef struct gap_row {
     const int *dof; /* n of them */
     const double *H;
-    double ht, e; /* of a step at once, or known: rate of the surface, restitution */
+    double ht, e; /* of a whole step, or known: rate of the surface, restitution */
     int n, all;   /* of all rows of the contact: behind n those that the gap does not see */
     bool whole;   /* at all dofs there are, though many entries may be 0 */
     bool known;   /* ht and e are there, and never change */
@@ -345,7 +345,7 @@ typedef struct sweep {
     double *acc;
     bool anew;   /* constant forces are evaluated too: parameters may have changed */
     bool fresh;  /* acc is that of now */
-    bool jolt;   /* a gap held from both sides has a rate: a shock at the start */
+    bool jolt;   /* the gap of an equality has a rate: a shock at the start */
     bool linear; /* a step needs no prediction */
     step_way way;
     step_room room;

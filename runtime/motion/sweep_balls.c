@@ -1,4 +1,4 @@
-/* sweep_balls: a step at once of many balls in space: its contacts are packed from their rows as they stand,
+/* sweep_balls: a whole step of many balls in space: its contacts are packed from their rows as they stand,
    island by island, and swept, without a list of contacts in between.  Which dofs are the place and the
    turning of a ball follows from the families of pairs; that the rows are those of balls is looked at each
    time.  What sweeps do not solve goes the way of all others (sweep_solve.c), as if this had not been tried.

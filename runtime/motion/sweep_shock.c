@@ -220,7 +220,7 @@ static bool at_once(const sweep *w, size_t i)
            (x->stage == STEP_CROWD && x->part[i] == PART_CALM);
 }
 
-/* Does contact i go apart, or come at a speed that the step at once takes in?  Most of those that are near
+/* Does contact i go apart, or come at a speed that the whole step takes in?  Most of those that are near
    do, and their normal rows show it. */
 static bool stays_open(sweep *w, size_t i)
 {

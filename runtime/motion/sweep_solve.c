@@ -251,7 +251,7 @@ static double rounding(const sweep *w)
 
 /* Faces on faces have more points than forces that are unique, and bodies that close small gaps while they
    stick have slips of the order of these gaps over their size that no friction holds: some of their problems
-   stall every solver just above the tolerance.  In a step at once, what a result may be off by is enough
+   stall every solver just above the tolerance.  In a whole step, what a result may be off by is enough
    then, in islands with contacts of shapes; the residual of the run says so. */
 static bool is_loose(const contact_state *k)
 {

@@ -71,7 +71,7 @@ bool sweep_survey(sweep *w)
         bool *is = &w->contacts.table.closed[i];
         if (!always(k))
             *is = *is && *c->gap <= w->contacts.table.tol_gap[i] && fabs(un) <= w->contacts.table.tol_u[i];
-        /* held from both sides: a rate of the gap is a shock */
+        /* an equality: a rate of the gap is a shock */
         else if (w->contacts.table.bounds[i]) {
             *is = un <= w->contacts.table.tol_u[i];
             w->jolt |= un < -w->contacts.table.tol_u[i];
@@ -168,7 +168,7 @@ static void sweep_rooms(sweep *w)
     w->hand.local = numbers(w, CONE_WORK * d * (d + 4) + 8);
 }
 
-/* contacts that are met take a shock, and so do those held from both sides whose gap has a rate */
+/* contacts that are met take a shock, and so do equalities whose gap has a rate */
 static bool throw_in(sweep *w)
 {
     if (!sweep_meet(w))
@@ -405,7 +405,7 @@ static bool sweep_start(void *of, run_clock *c)
     w->s = system_new(r->a, w->p, r->param, STORE_SPARSE, &why, &r->where);
     if (!w->s)
         return results_fail(r, r->where, why);
-    /* a force that reads the past at times that hang on the state depends on it, if not linearly */
+    /* a force that reads the past at times that depend on the state depends on it, if not linearly */
     if (w->p->delay && delay_of_state(w->p->delay)) {
         w->s->force_of_state = true;
         w->s->jacobian_constant = false;

@@ -53,7 +53,7 @@ void history_begin(history *h, double t, double unit);
 /* Coefficient j of past values and integrals, which `in` reads from then on.  False: history_error says why.
  */
 bool history_step(history *h, series_inputs *in, int j);
-bool history_vanishes(history *h); /* a delay has become 0: history_error tells which */
+bool history_vanishes(history *h); /* a delay has become 0: history_error says which */
 const char *history_error(const history *h, span *at);
 /* How far the past values of the current expansion are valid, at most s; *breaks: a breaking point ends
  * them (otherwise the end of a piece). */
