@@ -14,7 +14,12 @@ unset XDG_CACHE_HOME
 try "the importer compiles" 0 gcc -O1 -Wall -Wextra -Werror "$tests/fmu/importer.c" -o importer -ldl || exit
 "$python" "$tests/fmu/drive.py" "$CDL" ./importer || failed=1
 if command -v xmllint >/dev/null; then
-    try "well-formed" 0 xmllint --noout --nonet ball.unit/modelDescription.xml
+    valid() { xmllint --noout --nonet --relaxng "$tests/fmu/fmi2.rng" "$1"; }
+    for unit in *.unit; do
+        try "$unit is as the schema has it" 0 valid "$unit/modelDescription.xml"
+    done
+    sed 's/causality="output"/causality="outward"/' ball.unit/modelDescription.xml >wrong.xml
+    try "another word is refused" 3 valid wrong.xml
 fi
 
 # names, places, the cache
