@@ -375,6 +375,10 @@
 #define ROD_NEUTRAL       1e-3
 #define ROD_NEUTRAL_ROUGH 1e-6 /* the same with friction */
 #define ROD_OVERLAP       1e-8 /* of the radius: cdl.5, default of auglag */
+/* of the radius: overlaps at the end of a path that no sag between pairs explains, so it has failed */
+#define ROD_OVERLAP_MOST 5e-2
+/* of half a turn around the radius: beyond it a rod may touch itself */
+#define PIECES_PART 1.1
 /* of the radius: overlaps that are reported at the start, pairs that are new */
 #define ROD_TOUCHES      1e-3
 #define FINE_DEPTH       1e-1  /* of the radius: deeper overlaps have pairs closer than nodes against them */

@@ -1,7 +1,8 @@
 /* rod_check: what a run of rods left, checked by code of its own.  The energy is that of the model: integrals
    of strains over the cubic elements; its gradient is taken by complex steps, so no derivative is written
-   down twice.  At the end of a path forces and moments balance at the nodes that nothing touches; in time the
-   energy is that of the last state, and the centre of mass moves by loads and supports. */
+   down twice.  At the end of a path forces and moments balance at the nodes that nothing touches, and rods do
+   not overlap; in time the energy is that of the last state, and the centre of mass moves by loads and
+   supports. */
 #include <complex.h>
 #include <math.h>
 #include <string.h>
@@ -621,6 +622,118 @@ static bool touches_hold(look *w)
     return true;
 }
 
+/* ---- overlaps at the end of a path ---- */
+/* A rod as straight pieces, PIECES an element: places, and the lengths along it where they are. */
+enum { PIECES = 8 };
+typedef struct pieces {
+    int n;
+    double *x, *s, radius;
+    double *middle, *reach; /* of each element: the ball around it */
+} pieces;
+
+static pieces pieces_of(const look *w, int rod, arena *a)
+{
+    const rod_mesh *m = &w->x->mesh[rod];
+    pieces p = { .n = PIECES * m->ne, .radius = m->radius };
+    p.x = arena_array(a, double, 3 * (p.n + 1));
+    p.s = arena_array(a, double, p.n + 1);
+    p.middle = arena_array(a, double, 3 * m->ne);
+    p.reach = arena_array(a, double, m->ne);
+    for (int i = 0; i <= p.n; i++) {
+        int e = i < p.n ? i / PIECES : m->ne - 1, node = 3 * e;
+        double f[ROD_NODES], d[ROD_NODES];
+        shape((double)(i - PIECES * e) / PIECES, f, d);
+        for (int k = 0; k < ROD_NODES; k++) {
+            p.s[i] += f[k] * m->s[node + k];
+            for (int c = 0; c < 3; c++)
+                p.x[3 * i + c] += f[k] * w->x->r[3 * (m->first + node + k) + c];
+        }
+    }
+    for (int e = 0; e < m->ne; e++) {
+        const double *first = p.x + 3 * PIECES * e;
+        for (int c = 0; c < 3; c++)
+            p.middle[3 * e + c] = first[3 * (PIECES / 2) + c];
+        for (int i = 0; i <= PIECES; i++) {
+            double far[3];
+            for (int c = 0; c < 3; c++)
+                far[c] = first[3 * i + c] - p.middle[3 * e + c];
+            p.reach[e] = fmax(p.reach[e], norm3(far));
+        }
+    }
+    return p;
+}
+
+static double clamped(double x)
+{
+    return fmin(fmax(x, 0), 1);
+}
+
+/* Between the pieces a, a + 3 and b, b + 3: the closest place on one for a place on the other, in turn. */
+static double pieces_apart(const double *a, const double *b)
+{
+    double u[3], v[3], g[3], far[3];
+    for (int c = 0; c < 3; c++) {
+        u[c] = a[3 + c] - a[c];
+        v[c] = b[3 + c] - b[c];
+        g[c] = a[c] - b[c];
+    }
+    double uu = dot3(u, u), vv = dot3(v, v), uv = dot3(u, v), ug = dot3(u, g), vg = dot3(v, g);
+    double across = uu * vv - uv * uv;
+    double x = across > 0 ? clamped((uv * vg - vv * ug) / across) : 0;
+    double y = vv > 0 ? clamped((uv * x + vg) / vv) : 0;
+    x = uu > 0 ? clamped((uv * y - ug) / uu) : 0;
+    for (int c = 0; c < 3; c++)
+        far[c] = g[c] + x * u[c] - y * v[c];
+    return norm3(far);
+}
+
+/* the length of rod between two of its pieces */
+static double between_pieces(const pieces *p, int i, int j)
+{
+    return fmax(p->s[i], p->s[j]) - fmin(p->s[i + 1], p->s[j + 1]);
+}
+
+/* how deep element e of a and element f of b overlap; of one rod only what is far enough along it counts */
+static double elements_overlap(const pieces *a, int e, const pieces *b, int f, bool same)
+{
+    double between[3], least = a->radius + b->radius, deep = 0;
+    for (int c = 0; c < 3; c++)
+        between[c] = a->middle[3 * e + c] - b->middle[3 * f + c];
+    if (norm3(between) > a->reach[e] + b->reach[f] + least)
+        return 0;
+    for (int i = PIECES * e; i < PIECES * (e + 1); i++)
+        for (int j = PIECES * f; j < PIECES * (f + 1); j++)
+            if (!same || between_pieces(a, i, j) > PIECES_PART * M_PI * a->radius)
+                deep = fmax(deep, least - pieces_apart(a->x + 3 * i, b->x + 3 * j));
+    return deep;
+}
+
+/* Equilibria by multipliers: what they promise is checked to a part of the radius that no sag explains. */
+static bool rods_apart(look *w, arena *a)
+{
+    results *r = w->r;
+    if (strcmp(r->backend, "auglag") != 0)
+        return true;
+    for (int i = 0; i < w->rp->npair; i++) {
+        const rod_pair *p = &w->rp->pair[i];
+        if (p->what != TOUCH_RODS)
+            continue;
+        pieces x = pieces_of(w, p->a, a), y = pieces_of(w, p->b, a);
+        double deep = 0;
+        for (int e = 0; e < x.n / PIECES; e++)
+            for (int f = p->a == p->b ? e : 0; f < y.n / PIECES; f++)
+                deep = fmax(deep, elements_overlap(&x, e, &y, f, p->a == p->b));
+        if (deep > ROD_OVERLAP_MOST * fmin(x.radius, y.radius))
+            return results_fail(
+                r, r->prog->contact[p->contact].at,
+                arena_printf(r->a,
+                             "the rods overlap by %.2g of their radius at t = %.10g: no state "
+                             "without it was found; a smaller h or more elements may help",
+                             deep / fmin(x.radius, y.radius), r->t_end));
+    }
+    return true;
+}
+
 static size_t widest(const results *r)
 {
     const rod_program *rp = r->prog->rod;
@@ -655,7 +768,7 @@ static void check(results *r, const void *ud, arena *a)
     energy(&w);
     if (w.x->v)
         momentum(&w);
-    else
+    else if (rods_apart(&w, a))
         balance(&w);
 }
 

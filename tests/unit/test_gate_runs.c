@@ -335,6 +335,14 @@ static void press_less(results *r)
     }
 }
 
+/* the upper rod as a whole, by three twentieths of the radius */
+static void sink_upper(results *r)
+{
+    rod_result *x = rods_of(r);
+    for (int i = 0; i < x->mesh[1].nn; i++)
+        x->r[3 * (x->mesh[1].first + i) + 2] -= 0.003;
+}
+
 /* all loads twice as large: rods that touch are part of the sum of forces that they belong to */
 static void load_more(results *r)
 {
@@ -375,6 +383,7 @@ static void rods(void **unused)
         { BENT, held_more, "forces and moments do not balance" },
         { CROSSED, nothing, NULL },
         { CROSSED, load_more, "forces and moments do not balance" },
+        { CROSSED, sink_upper, "the rods overlap by 0.15 of their radius" },
         { CROSSED, press_not, "a pair of points pulls with" },
         { CROSSED, press_less, "friction passes its bound" },
     };
