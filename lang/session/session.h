@@ -387,7 +387,7 @@ const built *session_program(session *s, const ast *decl, scope *outer, const mo
                              double **param);
 void run_statement(session *s, const ast *e);
 bool checkpoint_every(const char *given, double *seconds, double *time); /* the value of that option */
-/* session_problems.c: contact problems of a run as files; NULL: none are asked for */
+/* session_problems.c: contact problems of a run as files; NULL: none are wanted */
 bool problems_named(const char *path); /* the value of that option */
 problem_files *problems_begin(session *s, const run *r, run_options *o);
 void problems_end(const problem_files *f, const ast *e);

@@ -203,7 +203,7 @@ static void put_set(text *out, hdf5_node *x)
     put_message(out, MESSAGE_TYPE, type);
     put_type(out, x);
     put_message(out, MESSAGE_FILL, FILL);
-    put(out, 2, 1); /* version; room is made late, 0 is filled in where it is asked for */
+    put(out, 2, 1); /* version; room is made late, 0 is filled in where it is wanted */
     put(out, 2, 1);
     put(out, 2, 1);
     put(out, 1, 1);
