@@ -412,7 +412,8 @@ void sweep_gather(sweep *w);           /* closed contacts, into act */
 bool sweep_smooth(sweep *w, double h); /* a trial step: q1, v1, f1, impulses in rr */
 bool sweep_look(sweep *w);             /* gaps at its end: was one crossed? */
 void sweep_accept(sweep *w, double h);
-bool sweep_free(sweep *w, double h); /* v1: rates at the end that smooth forces alone lead to, roughly */
+/* v1: rates at the end that smooth forces alone lead to, roughly */
+bool sweep_free(sweep *w, double h, double *v1);
 
 /* Work over the trial step of forces without potential, for positions that move by the mean of the rates
    (NULL) or by `way`. */

@@ -1,5 +1,5 @@
 /* sweep_advance: one step of the run: smooth steps, cut where a gap closes or an event happens; where too
- * many impacts crowd, the rest of the whole step. */
+ * many impacts crowd, the rest of the step is a whole step. */
 #include <math.h>
 #include <string.h>
 #include "sweep.h"
@@ -467,10 +467,7 @@ static bool near_step(sweep *w, double h)
 {
     if (!w->contacts.near.nof)
         return true;
-    solve_with(&w->s->minv, w->f, w->room.x1);
-    for (int i = 0; i < w->n; i++)
-        w->room.x1[i] = w->v[i] + h * w->room.x1[i];
-    return sweep_near(w, h, w->room.x1, NEAR_AHEAD);
+    return sweep_free(w, h, w->room.x1) && sweep_near(w, h, w->room.x1, NEAR_AHEAD);
 }
 
 /* A part was solved that is halved `at` times, tried from `from` on.  Parts of that size are solved for a
@@ -595,7 +592,7 @@ bool sweep_follow_calm(sweep *w, double end)
     return ok;
 }
 
-/* The rest of the whole step, or as much of it as could be solved. */
+/* The rest of the step as a whole step, or as much of it as could be solved. */
 static bool at_once(sweep *w, double end, crowd_reason why, double *h, bool *rise)
 {
     if (!w->s->shapes) /* points that come in sight within the step may join islands */

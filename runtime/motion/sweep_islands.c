@@ -289,7 +289,7 @@ static void parts_find(sweep *w, double h, bool waits)
             unite(x->up, first, i);
         else if (marked[i])
             first = i;
-    sweep_free(w, h);
+    sweep_free(w, h, w->v1);
     system_at(w->s, w->t, w->q, w->v);
     if (w->policy.tried) /* the gaps at hand are those of a step that was given up */
         sweep_gaps_but(w, NULL);

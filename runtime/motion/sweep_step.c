@@ -600,14 +600,14 @@ static bool step_linear(sweep *w, double h)
     return finite == 0 ? step_end(w, h, true) : not_finite(w);
 }
 
-bool sweep_free(sweep *w, double h)
+bool sweep_free(sweep *w, double h, double *v1)
 {
     /* a trial step that was given up has left factors of its end */
     if (!w->s->mass_constant && !sweep_factor(w, w->M, w->t))
         return false;
     solve_with(&w->s->minv, w->f, w->room.x1);
     for (int i = 0; i < w->n; i++)
-        w->v1[i] = w->v[i] + h * w->room.x1[i];
+        v1[i] = w->v[i] + h * w->room.x1[i];
     return true;
 }
 

@@ -303,7 +303,7 @@ bool sweep_whole(sweep *w, double h)
        pairs are listed for it only where points went further than those that are. */
     for (*margin = NEAR_AHEAD; ok; *margin *= WIDER) {
         w->t1 = w->t + h;
-        ok = sweep_free(w, h) && sweep_near(w, h, w->v1, covered ? NEAR_AHEAD : *margin);
+        ok = sweep_free(w, h, w->v1) && sweep_near(w, h, w->v1, covered ? NEAR_AHEAD : *margin);
         if (!ok)
             break;
         join(w, h);
