@@ -1293,6 +1293,10 @@ static const char *advice(const scanner *sc, bool vague)
                    : "a unit follows the value: param k = 2 [m]";
     if (t == T_LPAR && sc->first == T_MEASURE && sc->count == 3)
         return "a measure has a name: measure m = max(y)";
+    if (sc->first == T_CONSTRAINT && sc->count == 2)
+        return "a constraint has a name: constraint floor: y >= 0";
+    if (t == T_COLON && sc->first == T_NAME && sc->count == 2)
+        return "an equation stands by itself: y'' = -g; a constraint is constraint floor: y >= 0";
     if (!vague || sc->last_fresh)
         return NULL;
     if (t == T_NAME && p == T_NUMBER &&
