@@ -1,4 +1,4 @@
-/* auglag: augmented Lagrangian, one backend for several kinds of problem, told apart by the program. */
+/* auglag: the augmented Lagrangian method for rods and for motions; the program determines which. */
 #include "rod/rod.h"
 #include "sweeping.h"
 #include "base/tolerances.h"
@@ -41,7 +41,7 @@ static stepping auglag_asked(const run_options *o)
                        .native = NATIVE_NEVER };
 }
 
-/* rods run whole */
+/* Rods cannot be advanced step by step by a caller. */
 static const struct stepper *auglag_pieces(const program *p, const run_options *o, results *r, void **of)
 {
     stepping how = auglag_asked(o);

@@ -10,7 +10,7 @@ extern const backend backend_auglag;
 extern const backend backend_events;
 extern const backend backend_sweeping, backend_penalty;
 
-/* ---- the table; its order is the order of choice ---- */
+/* ---- the table; backends are tried in this order ---- */
 #define OPTIONS(x) .option = (x), .noption = sizeof(x) / sizeof *(x)
 
 const backend *const backend_list[] = { &backend_sweeping, &backend_events,     &backend_penalty,

@@ -32,13 +32,13 @@ static bool ended_well(const results *r)
 }
 
 /* ---- another run ---- */
-/* the step of a run, whoever chose it */
+/* The step of a run, whether given or chosen. */
 static double step_of(const run_options *o, int h, const results *r)
 {
     return o->value[h] > 0 ? o->value[h] : r->duration / (double)(r->count.steps > 0 ? r->count.steps : 1);
 }
 
-/* Are its steps equal, of a length h?  Else they follow from the tolerance. */
+/* Does the run have equal steps of a length h? Otherwise they follow from the tolerance. */
 static bool steps_equal(const backend *b, const run_options *o, const results *r)
 {
     int h = option_number(b, "h");
@@ -49,8 +49,8 @@ static bool steps_equal(const backend *b, const run_options *o, const results *r
     return !chosen || o->value[h] > 0 || r->prog->rod;
 }
 
-/* twice as fine: half the step, or a tolerance that makes it so where errors of steps fall with h^3; rods
-   have twice as many elements, too */
+/* Options of a run that is twice as fine: half the step, or the tolerance that halves steps whose errors fall
+   with h^3. Rods also get twice as many elements. */
 static run_options finer(const backend *b, const run_options *o, const results *r)
 {
     run_options fine = *o;
@@ -77,8 +77,8 @@ static results *run_again(const backend *b, const run_options *o, const results 
     return other;
 }
 
-/* ---- how far apart ---- */
-/* the angle between two rotations at sample k */
+/* ---- difference of two runs ---- */
+/* The angle between the two rotations at sample k. */
 static double turns_apart(const results *r, const results *other, int32_t first, int64_t k)
 {
     double A[9], B[9], rest[9], phi[3];
@@ -104,7 +104,7 @@ static double dofs_apart(const results *r, const results *other)
     return most;
 }
 
-/* places of the nodes at the end */
+/* The largest distance of nodes at the end. */
 static double rods_apart(const results *r, const results *other)
 {
     const rod_result *x = r->rod, *y = other->rod;
@@ -129,9 +129,9 @@ typedef struct again {
     const run_options *o;
 } again;
 
-/* The error is 4/3 of the difference where it falls with h^2, and twice where it falls with h, as it may
-   where contacts open and close: twice the difference bounds both, by a factor of 1.5 at most, and what falls
-   faster by 2. */
+/* The error is 4/3 of the difference if it falls with h^2, and twice the difference if it falls with h, as it
+   may when contacts open and close. Twice the difference bounds both, with a factor of 1.5 at most (2 if it
+   falls faster). */
 static void by_finer(results *r, const void *ud, arena *scratch)
 {
     const again *x = ud;
@@ -142,7 +142,7 @@ static void by_finer(results *r, const void *ud, arena *scratch)
     results_close(fine);
 }
 
-/* ---- unasked ---- */
+/* ---- the estimate that is made by default ---- */
 /* Does a contact open, close, stick or slip during the run? */
 static bool changes(const results *r)
 {
@@ -156,8 +156,8 @@ static bool changes(const results *r)
     return any;
 }
 
-/* Runs with 2 h and 4 h cost less than the run itself: the order that the three show gives the error, if they
-   show one. */
+/* Runs with 2 h and 4 h cost less than the run itself. The three runs show the order of convergence, if there
+   is one, and with it the error. */
 static void by_coarser(results *r, const void *ud, arena *scratch)
 {
     const again *x = ud;
@@ -171,14 +171,17 @@ static void by_coarser(results *r, const void *ud, arena *scratch)
     if (four && ended_well(four)) {
         double last = dofs_apart(two, r), first = dofs_apart(four, two), falls = last > 0 ? first / last : 0;
         if (falls > 1.7 && falls < 5)
-            r->error = last * fmin(1, 1.2 / (falls - 1)); /* what falls with h is last, with h^2 a third */
+            r->error = last *
+                       fmin(1, 1.2 / (falls -
+                                      1)); /* last, if the error falls with h; a third of it, if with h^2 */
     }
     results_close(two);
     if (four)
         results_close(four);
 }
 
-/* Small runs of equal steps, all of them kept; more than a few, so that an order shows. */
+/* Is the estimate cheap? Only for small runs with equal steps, all stored, and with enough steps to show an
+   order. */
 static bool is_cheap(const backend *b, const run_options *o, const results *r)
 {
     enum { NUMBERS = 20000, FEW = 64 };
@@ -187,7 +190,8 @@ static bool is_cheap(const backend *b, const run_options *o, const results *r)
     double members = 0;
     if (k < 0 || o->word[k] || !r->cut)
         return false;
-    /* when a contact changes within a whole step follows no order: what three runs show is by chance */
+    /* within whole steps, the time at which a contact changes follows no order, so three runs prove nothing
+     */
     if (r->count.at_once && changes(r))
         return false;
     for (size_t c = 0; c < p->ncontact; c++)

@@ -1,6 +1,6 @@
 /* events: Taylor-series integration of M q'' = f + reactions, with impacts, contact modes, switches and
-   breaking points located on the series.  march: decide modes -> series -> first end of the modes -> keep the
-   piece -> what happens there. */
+   breaking points located on the series. One step: decide the modes, compute the series, find the first time
+   at which a mode ends, store the piece up to there, then handle what happens there. */
 #include <math.h>
 #include <string.h>
 #include "events.h"
@@ -10,7 +10,7 @@ enum { OPTION_TOLERANCE, OPTION_ORDER, OPTION_STEP };
 enum { MAX_CONTACTS = 64, MAX_DOFS = 200, MAX_ORDER = 60 };
 
 /* ---- where the modes end ---- */
-/* low: what s lacks */
+/* The end of a piece, s after its start. low: the rounding remainder of s. */
 typedef struct ending {
     double s, low;
     end_kind kind;
@@ -24,8 +24,8 @@ static void end_at(ending *e, double s, end_kind kind, int who)
         *e = (ending){ s, 0, kind, who, NULL };
 }
 
-/* What the decision at this instant took for 0 is 0: leading coefficients from `from` on, those before it
- * being known to be. */
+/* Sets to 0 the leading coefficients that the decision on modes took for 0. Those before `from` are known to
+   be 0. */
 static void as_decided(const ev *w, double *f, int from, int order, double zero)
 {
     double h = ev_scale(w) / w->series.in.unit, p = pow(h, from);
@@ -61,7 +61,7 @@ static void end_cone(ev *w, rub *k, int i, ending *e)
     end_at(e, ev_crossing(w, f, K, e->s, zero * fmax(ev_size(w, b, K, e->s), zero)), END_CONE, i);
 }
 
-/* of the part of the bound that acts, and of the rest of it */
+/* Hovering ends where the acting part of the bound reaches 0, or the full bound. */
 static void end_hover(ev *w, rub *k, int i, ending *e)
 {
     int K = w->K - 1;
@@ -74,7 +74,7 @@ static void end_hover(ev *w, rub *k, int i, ending *e)
     }
 }
 
-/* where what a constraint of rates bounds comes to its bound */
+/* First time at which the quantity bounded by a constraint on rates reaches its bound. */
 static double bounded_crossing(const ev *w, const rub *k, double h)
 {
     double f[w->width], zero = fmax(ROUND_500 * ev_size(w, k->series.g, w->K - 1, h), 0.1 * k->zero.tol_u);
@@ -84,9 +84,9 @@ static double bounded_crossing(const ev *w, const rub *k, double h)
     return ev_crossing(w, f, w->K - 1, h, zero);
 }
 
-/* A gap that moves at a rate that counts is as large as it is, however small beside what it grows to: a
-   rebound leaves from 0, and what is in flight may be at a height that rounding over a whole step would hide.
- */
+/* If a gap opens or closes at a rate above tolerance, its value counts however small it is compared with
+   later values: a rebound starts at 0, and the height of a low flight may be below the rounding of a whole
+   step. */
 static double gap_crossing(const ev *w, const rub *k, double h)
 {
     if (k->c->fam->f->of_rates)
@@ -106,7 +106,7 @@ static double gap_crossing(const ev *w, const rub *k, double h)
     return ev_crossing(w, f, w->K, h, zero);
 }
 
-/* is the piece at hand one in which slip begins? */
+/* Does slip begin in the current piece? */
 static bool from_rest(const ev *w)
 {
     return w->start.start_piece && w->start.elapsed <= w->series.natural;
@@ -133,8 +133,8 @@ static void end_contact(ev *w, int i, ending *e)
         end_cone(w, k, i, e);
     if (k->mode == MODE_HOVER)
         end_hover(w, k, i, e);
-    /* in more directions than one too: slip along a straight line comes to rest where its series knows
-     * nothing of it */
+    /* Also with more than one direction: slip along a straight line may come to rest, and its series does not
+       show that. */
     if (ev_slips(k) && !(from_rest(w) && k->c->d > 1)) {
         double size = ev_size(w, k->series.speed, K - 1, e->s);
         memcpy(x, k->series.speed, (size_t)K * sizeof *x);
@@ -173,8 +173,8 @@ static void end_sites(ev *w, ending *e)
     }
 }
 
-/* Slip in two or more directions comes to rest where |slip| meets 0: steps shrink towards it, and what is
-   left before the last one counts as rest. */
+/* Slip in two or more directions comes to rest where |slip| reaches 0. Steps shrink towards that time; slip
+   that is left before the last of them counts as rest. */
 static void rests_soon(ev *w, ending *e)
 {
     for (int i = 0; i < w->nrub; i++) {
@@ -222,7 +222,8 @@ static void sites_after(ev *w, double h, const site *met)
     }
 }
 
-/* a gap closes at a time of twice the length: one more step of Newton's method */
+/* Computes the time at which a gap closes to twice the length of a double: one more step of Newton's method.
+ */
 static void gap_sharpen(ev *w, ending *e)
 {
     const rub *k = &w->rub[e->who];
@@ -234,7 +235,7 @@ static void gap_sharpen(ev *w, ending *e)
         e->low = -y.hi / rate;
 }
 
-/* The next piece begins where rotations are their bases: there its series reach farthest. */
+/* The next piece starts with new bases of rotations: series of small angles reach farthest. */
 static void ev_centre(ev *w)
 {
     const program *p = w->p;
@@ -247,7 +248,8 @@ static void ev_centre(ev *w)
     turns_centre(p, w->s->base, w->q, w->v, NULL, 0);
 }
 
-/* times and states add up without loss: what rounding drops is carried along */
+/* Moves to the end of the piece. Times and states are sums of two doubles, so rounding errors do not
+   accumulate. */
 static void advance(ev *w, double h, double low)
 {
     for (int i = 0; i < w->nrub; i++) {
@@ -269,7 +271,7 @@ static void advance(ev *w, double h, double low)
         w->v[k] = v.hi;
         w->v_low[k] = first ? 0 : v.lo;
     }
-    /* pieces in which a slip begins share what they know of accelerations, and with it the bases */
+    /* consecutive pieces of one starting slip share their accelerations, so they must share the bases too */
     if (w->s->base && !w->start.starting)
         ev_centre(w);
     twofold t = twofold_sum((twofold){ w->t, w->t_low }, (twofold){ h, low });
@@ -279,7 +281,7 @@ static void advance(ev *w, double h, double low)
     w->sizes.rounded = fmax(w->sizes.rounded, w->sizes.size * h);
 }
 
-/* what rounding has left: gaps of closed contacts, their rates, slip of what sticks */
+/* Removes rounding errors: gaps of closed contacts and their rates, slip of sticking contacts. */
 static void put_back(ev *w)
 {
     int n = w->n, m = 0;
@@ -323,7 +325,7 @@ static void put_back(ev *w)
     }
 }
 
-/* the slip of k is put to 0, along the directions of its friction */
+/* Sets the slip of contact k to 0, by impulses along the directions of its friction. */
 static void come_to_rest(ev *w, const rub *k)
 {
     int n = w->n, d = k->c->d;
@@ -342,9 +344,9 @@ static void come_to_rest(ev *w, const rub *k)
     ev_round(w);
 }
 
-/* Rebounds that follow each other ever faster: the times left form a geometric series, of which the sum is
-   taken.  Not before the rate that is left is within the tolerance of the rates that were, or the flights
-   within what a double can tell of the time. */
+/* Rebounds that follow each other ever faster: the remaining flight times form a geometric series, and its
+   sum gives the end. This is used only when the remaining rate is below the tolerance relative to the rates
+   before, or the flights are too short to change the time in double precision. */
 static bool settles(ev *w, rub *k, double *end)
 {
     double next = k->flight, r = next / k->before, left = next * r / (1 - r), most = 1e13 * k->zero.tol_u;
@@ -368,7 +370,8 @@ static void open_marks(ev *w, const contact_mode *before)
     }
 }
 
-/* Contacts that come at a speed take a shock; what has come to rest by ever smaller rebounds is closed. */
+/* Contacts that approach above tolerance take part in a shock. After it, contacts whose rebounds have become
+   negligible are closed. */
 static bool meet(ev *w)
 {
     bool hit = false;
@@ -395,7 +398,7 @@ static bool meet(ev *w)
             continue;
         double *last = &w->r->contact[k->family].last_open[k->c->member];
         *last = fmax(*last, end);
-        /* the rate that is left goes the way of the others */
+        /* the remaining rate is dissipated, as the earlier rebounds would have done */
         factor_solve(&w->s->minv, k->c->H, w->hand.x1);
         double hh = vec_dot(k->c->H, w->hand.x1, w->n);
         w->c->books.dissipated += 0.5 * k->un * k->un / hh;
@@ -435,7 +438,7 @@ static bool truth(ev *w, ev_event *e)
     return taylor_out(e->when, 0)[0] != 0;
 }
 
-/* what holds at an instant only does not hold after it */
+/* A condition with an equality holds only at an instant, so it does not hold afterwards. */
 static bool equality(const ev_event *e)
 {
     for (uint32_t k = 0; k < e->when->nsite; k++)
@@ -444,7 +447,7 @@ static bool equality(const ev_event *e)
     return false;
 }
 
-/* f of each edge of the condition, as the state is */
+/* f at a switch of the condition, in the current state */
 static double edge_value(const taylor *t, const site *s)
 {
     double f[1];
@@ -452,7 +455,7 @@ static double edge_value(const taylor *t, const site *s)
     return f[0];
 }
 
-/* a reset moves away from the edge that was met, or leaves it where it was up to rounding */
+/* After a reset, a switch counts as met only if its f has not changed, up to rounding. */
 static void still_met(const taylor *t, site *s)
 {
     const instr *q = &t->code[s->code];
@@ -460,11 +463,11 @@ static void still_met(const taylor *t, site *s)
     s->near = s->near && fabs(edge_value(t, s) - s->met) <= ROUND_500 * size;
 }
 
-/* What a reset has made untrue may become true again.  Edges that were met and have not moved keep their
- * side. */
+/* After a reset that makes a condition false, the condition may become true again. Switches that were met and
+   have not moved keep their side. */
 static void arm_again(ev *w, ev_event *e)
 {
-    truth(w, e); /* fills the registers of the new state */
+    truth(w, e); /* updates the registers for the new state */
     for (uint32_t k = 0; k < e->when->nsite; k++)
         still_met(e->when, &e->when->site[k]);
     bool holds = truth(w, e);
@@ -472,8 +475,8 @@ static void arm_again(ev *w, ev_event *e)
         e->was = e->was && holds;
 }
 
-/* Conditions that have become true, each once at an instant.  right: as the motion goes on from here, by the
-   series at hand; an equality does not hold there. */
+/* Fires events whose condition has become true, each once per instant. right: conditions just after this
+   time, by the current series; equalities do not hold there. */
 static void fire(ev *w, bool right, bool *reset)
 {
     double q[w->n + 1], v[w->n + 1];
@@ -494,7 +497,7 @@ static void fire(ev *w, bool right, bool *reset)
     }
     if (!*reset)
         return;
-    /* what an event gives or takes is work done on the motion */
+    /* the energy that an event adds or removes counts as work */
     w->c->books.work += 0.5 * (mass_norm2(w->s, w->M, v) - mass_norm2(w->s, w->M, w->v));
     if (!w->c->books.of_all && w->s->potential.n) {
         double before = system_sum(w->s, &w->s->potential);
@@ -510,7 +513,7 @@ static void fire(ev *w, bool right, bool *reset)
 }
 
 /* ---- the run ---- */
-/* What a gap can change by over the run: the size that is left of a gap whose dofs are at 0. */
+/* How much a gap can change over the run: a scale for gaps whose dofs are all 0. */
 static double gap_reach(ev *w, const rub *k)
 {
     double T = w->o->duration, reach = fabs(k->c->ht) * T;
@@ -538,7 +541,7 @@ static bool gaps_hold(ev *w)
     return true;
 }
 
-/* contacts of a state that was set */
+/* Contacts after a reset of the state. */
 static bool survey_again(ev *w)
 {
     for (int i = 0; i < w->nrub; i++)
@@ -562,7 +565,8 @@ static bool at_instant(ev *w)
         w->start.resting = -1;
     }
     fire(w, false, &reset);
-    for (bool more = true; more; more = reset) { /* what is true from here on fires here, once each */
+    /* events that become true just after this time fire here, each once */
+    for (bool more = true; more; more = reset) {
         if (reset && !survey_again(w))
             return false;
         if (w->progress.stopped && w->pieces.n)
@@ -578,7 +582,7 @@ static bool at_instant(ev *w)
     return true;
 }
 
-/* Thousands of tiny steps in a row lead nowhere: a direction of slip is too fast for a series. */
+/* Thousands of tiny steps in a row: the direction of a slip changes too fast for a power series. */
 static bool crawls(ev *w, const ending *e, double end)
 {
     enum { MOST = 3000 };
@@ -590,7 +594,7 @@ static bool crawls(ev *w, const ending *e, double end)
     return w->progress.crawled > MOST;
 }
 
-/* modes and pieces change for ever, and no time passes */
+/* Modes and pieces keep changing while no time passes. */
 static bool stands_still(ev *w)
 {
     for (int i = 0; i < w->nrub; i++) {
@@ -609,7 +613,7 @@ static bool stands_still(ev *w)
             ev_number(w, w->t)));
 }
 
-/* The last terms of the series over a piece: by so much it differs from one of an order less. */
+/* Size of the last terms of the series over a piece: the difference from a series of one order less. */
 static void cut_off_count(ev *w, double h)
 {
     double most = 0, top = vec_max(w->sizes.qmax, w->n), last = pow(h / w->series.in.unit, w->K + 1);
@@ -677,7 +681,7 @@ static bool run_piece(ev *w, double end, ending *e)
     return true;
 }
 
-/* Modes and series to the right of now, where a piece has ended.  False: failed. */
+/* Modes and series just after the end of the last piece. False: failed. */
 static bool go_on(ev *w)
 {
     if (w->progress.pending != END_STEP) {
@@ -695,7 +699,8 @@ static bool go_on(ev *w)
                                 ev_number(w, w->t)));
 }
 
-/* One piece.  What happens at its end is dealt with when the next one begins: a run ends with the piece. */
+/* One piece. What happens at its end is handled when the next one begins, because the run may end with this
+   piece. */
 static step_outcome events_step(void *of, run_clock *c, double left, double end)
 {
     ev *w = of;
@@ -704,7 +709,7 @@ static step_outcome events_step(void *of, run_clock *c, double left, double end)
     if (w->progress.pending != END_NONE && !go_on(w))
         return STEP_FAILED;
     if (w->progress.stopped) {
-        c->step--; /* at the end of the piece before */
+        c->step--; /* the run ends where the last piece ended */
         return STEP_STOPPED;
     }
     w->progress.pending = END_NONE;
@@ -745,7 +750,7 @@ static int taylor_all(ev *w, const kernels *k, taylor ***out)
     return n;
 }
 
-/* friction without slip on a constraint that moves, and whose normal turns */
+/* Series for friction without a given slip on a moving constraint whose normal turns. */
 static void frame_new(ev *w, rub *k)
 {
     const family *f = k->c->fam;
@@ -906,7 +911,7 @@ static void options_read(ev *w, const run_options *o)
     w->sizes.creep = EV_CREEP;
 }
 
-/* energies before the first impact or reset */
+/* Energies before the first impact or reset. */
 static bool open_books(ev *w)
 {
     energies e = { 0 };
@@ -919,7 +924,7 @@ static bool open_books(ev *w)
     return true;
 }
 
-/* a power of 2, which multiplies exactly */
+/* A power of 2: multiplying by it is exact. */
 static double time_unit(double duration)
 {
     int e = 0;
@@ -954,7 +959,7 @@ static bool events_start(void *of, run_clock *c)
     for (size_t i = 0; i < w->p->rotations.n; i++)
         for (int k = 0; k < 3; k++)
             w->sizes.qmax[w->p->rotations.at[i] + k] =
-                1; /* turns are small about their bases, not by themselves */
+                1; /* small angles are 0 at their base, so their values give no scale */
     r->note = system_start_note(w->s, r->a);
     w->series.in.param = r->param;
     w->series.in.base = w->s->base;
@@ -993,7 +998,7 @@ static void events_run(const program *p, const run_options *o, results *r)
     clock_run(&events_stepper, arena_make(r->a, ev), o, r);
 }
 
-/* ---- what it cannot do ---- */
+/* ---- what it does not support ---- */
 static bool reads_past(const kernel *k)
 {
     for (uint32_t i = 0; i < k->tape.nin; i++)
@@ -1022,7 +1027,8 @@ static const char *refuse_contact(const program *p, const contact_family *f, spa
     return NULL;
 }
 
-/* sums over points see neither where an integrand changes its piece nor times that bend under it */
+/* Sums over sample points do not detect where an integrand switches its piece, nor past times that are not
+   linear. */
 static const char *refuse_past(const program *p, span *at)
 {
     const delay_program *d = p->delay;

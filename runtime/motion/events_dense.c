@@ -1,5 +1,5 @@
-/* events_dense: pieces as they are kept, and what is asked of them: values at any time, power series about
-   any time, samples for plots and tables. */
+/* events_dense: stores pieces and evaluates them: values at any time, power series about any time, samples
+   for plots and tables. */
 #include <math.h>
 #include <string.h>
 #include "base/rotation.h"
@@ -7,11 +7,11 @@
 #include "events.h"
 #include "base/tolerances.h"
 
-/* items of a piece: the dofs, then gap, reaction, bound of friction, and tangential reactions of each contact
- */
+/* Series stored for a piece: the dofs, then for each contact its gap, normal reaction, bound of friction, and
+   tangential reactions. */
 enum { ITEM_GAP, ITEM_RN, ITEM_BOUND, ITEM_RT };
 
-/* of a contact, in a piece */
+/* Number of series that a piece stores for each contact. */
 static int items(const ev *w)
 {
     return ITEM_RT + w->tangents;
@@ -27,7 +27,7 @@ static double *item_dof(const piece *p, int k)
     return p->y + (size_t)k * (size_t)(p->order + 1);
 }
 
-/* a series of a piece after s */
+/* The value of a series of a piece, s after its start. */
 static double piece_value(const piece *p, const double *c, int order, double s)
 {
     return series_value(c, order, s / p->unit);
@@ -47,8 +47,8 @@ static void bound_series(const ev *w, const rub *c, double *out)
                                                       : series_mul(c->series.beta, ev_normal(c), j);
 }
 
-/* Power of the smooth forces and of what moves the contacts, and power lost to friction, at s.  Products of
-   series need twice their order, so these are values. */
+/* At s: power of the smooth forces and of the moving constraints, and power lost to friction. These are
+   values, because products of series would need twice their order. */
 static void powers(ev *w, double s, double *force, double *lost)
 {
     int n = w->n, W = w->width, K = w->K - 1;
@@ -90,7 +90,7 @@ static void powers(ev *w, double s, double *force, double *lost)
     }
 }
 
-/* both integrated over [a, b]: Gauss's formula of 8 points */
+/* Integrates both over [a, b] by Gauss's formula with 8 points. */
 static void work_done(ev *w, double a, double b, double *force, double *lost)
 {
     static const double x[] = { 0.9602898564975363, 0.7966664774136268, 0.525532409916329,
@@ -105,7 +105,7 @@ static void work_done(ev *w, double a, double b, double *force, double *lost)
     }
 }
 
-/* ---- keeping ---- */
+/* ---- storing ---- */
 void dense_keep(ev *w, double h)
 {
     int order = w->K + 1;
@@ -134,7 +134,8 @@ void dense_keep(ev *w, double h)
         memcpy(item(w, p, i, ITEM_RN), ev_normal(c), (size_t)w->K * sizeof(double));
         double *rn = item(w, p, i, ITEM_RN);
         for (int j = 0; j < w->K && c->terms.adhesion && c->mode != MODE_OPEN; j++)
-            rn[j] -= taylor_out(c->terms.adhesion, 0)[j]; /* the series is of what pushes against the pull */
+            rn[j] -= taylor_out(c->terms.adhesion,
+                                0)[j]; /* the series is that of the push; adhesion is subtracted */
         bound_series(w, c, item(w, p, i, ITEM_BOUND));
         int comps = !turned ? c->c->d : c->series.frame ? w->n : c->c->fam->nslip;
         for (int l = 0; c->col_t >= 0 && l < comps; l++)
@@ -191,7 +192,7 @@ static const piece *piece_at(const ev *w, double t)
     return &w->pieces.at[lo];
 }
 
-/* ---- asked ---- */
+/* ---- evaluating ---- */
 static double *item_of(const ev *w, const piece *p, const dense_item *x)
 {
     if (x->what == DENSE_DOF)
@@ -208,7 +209,7 @@ static bool dense_series(void *of, const dense_item *x, double t, int n, double 
     if (w->pieces.n == 0 || x->what == DENSE_RT || x->what == DENSE_SLIP)
         return false;
     if (x->what == DENSE_DOF && turns_of(w->p, x->k) >= 0)
-        return false; /* what is kept of a rotation has values, no series */
+        return false; /* rotations are stored as values, without a series */
     const piece *p = piece_at(w, t);
     const double *c = item_of(w, p, x);
     int degree = x->what == DENSE_DOF ? p->order : x->what == DENSE_GAP ? p->order - 1 : p->order - 2;
@@ -226,7 +227,7 @@ static bool dense_series(void *of, const dense_item *x, double t, int n, double 
 
 static double dense_tangent(ev *w, const dense_item *x, double t);
 
-/* value, rate and second rate of dof k of a piece at s */
+/* Value, rate and second rate of dof k, s after the start of a piece. */
 static void piece_values(const piece *p, int k, double s, double *q, double *v, double *a)
 {
     const double *c = item_dof(p, k);
@@ -238,7 +239,7 @@ static void piece_values(const piece *p, int k, double s, double *q, double *v, 
     *a = piece_rate(p, d, p->order - 1, s);
 }
 
-/* component of the rotation vector, the angular velocity or acceleration */
+/* A component of the rotation vector, the angular velocity or the angular acceleration. */
 static double dense_rotation(const ev *w, int32_t first, const dense_item *x, double t)
 {
     const piece *p = piece_at(w, t);
@@ -283,7 +284,7 @@ static void show(const contact *c, const double *map, const double *x, double sc
         out[i] = scale * vec_dot(map + (size_t)i * c->d, x, c->d);
 }
 
-/* component of a force on the dofs along M^-1 row */
+/* Component of the friction force on the dofs along M^-1 row. */
 static double force_along(const ev *w, const piece *p, int i, double s, const double *row)
 {
     double T[w->n + 1], f = 0;
@@ -293,8 +294,8 @@ static double force_along(const ev *w, const piece *p, int i, double s, const do
     return f;
 }
 
-/* Slip and friction of contact i in a piece at s, in the components that are shown; the system stands at that
-   instant.  p NULL: at the start, where no piece is. */
+/* Slip and friction of contact i, s after the start of a piece, in the components that are shown; the system
+   must be evaluated at that time. p is NULL at the start of the run. */
 static void tangent_at(ev *w, const piece *p, int i, double s, double *slip_out, double *rt_out)
 {
     rub *k = &w->rub[i];
@@ -320,13 +321,13 @@ static void tangent_at(ev *w, const piece *p, int i, double s, double *slip_out,
     }
     show(c, c->show, slip, 1, slip_out);
     show(c, c->show_force, rt, 1, rt_out);
-    /* a frame that turns: friction that sticks is kept in the space of slip itself */
+    /* if the frame turns, sticking friction is stored in the space of slip */
     for (int l = 0; p && !k->series.frame && mode == MODE_STICK && ev_frame_turns(k) && l < c->fam->nslip;
          l++)
         rt_out[l] = piece_value(p, item(w, p, i, ITEM_RT + l), w->K - 1, s);
 }
 
-/* the system at t, in the state of a piece */
+/* Evaluates the system at time t, in the state of a piece. */
 static void stand_at(ev *w, const piece *p, double t, double s, double *q, double *v)
 {
     for (int k = 0; k < w->n; k++) {
@@ -356,7 +357,7 @@ static double dense_tangent(ev *w, const dense_item *x, double t)
     return x->k >= 0 && x->k < 64 ? (x->what == DENSE_RT ? rt : slip)[x->k] : NAN;
 }
 
-/* reactions as numbers of the piece at s */
+/* Stores the reactions of contact i, s after the start of the piece. */
 static void sample_contact(ev *w, const piece *p, int i, double s, int64_t at)
 {
     rub *k = &w->rub[i];
@@ -425,7 +426,7 @@ static void sample_at(ev *w, const piece *p, double s)
     clock_sample(w->c, w->t + s);
 }
 
-/* Samples of the piece at hand: its ends and some between, no closer than asked. */
+/* Samples of the current piece: its ends and some in between, no closer than `every`. */
 void dense_sample(ev *w, double h)
 {
     if (w->pieces.n == 0) {

@@ -1,5 +1,5 @@
-/* events_keep: a run of events at an instant, where a piece has ended and the next has not begun: what ended
-   it, and all that decides how the motion goes on. */
+/* events_keep: the saved state of a run between two pieces: what ended the last piece, and everything that
+   the next one depends on. */
 #include "events.h"
 
 typedef struct field {

@@ -1,7 +1,7 @@
-/* events_mode: what happens at an instant.  Shocks through the step problem; after them each contact opens,
-   stays, sticks or slips: first by the step problem for accelerations, and where that leaves two answers by
-   the first coefficient of the series of gap, reaction, cone or slip that is not 0 (Ballard & Basseville,
-   Theorem 4.1). */
+/* events_mode: what happens at an instant. Shocks are solved as a step problem. Then the mode of each contact
+   is decided: it opens, stays closed, sticks or slips. The step problem for accelerations decides first; if
+   it leaves two answers, the first nonzero coefficient of the series of gap, reaction, cone or slip decides
+   (Ballard & Basseville, Theorem 4.1). */
 #include <float.h>
 #include <math.h>
 #include <string.h>
@@ -9,8 +9,8 @@
 #include "events.h"
 #include "base/tolerances.h"
 
-/* Rates that a reaction has held at 0 are the rounding of what the forces would have made of them over the
-   pieces so far: no larger ones were seen that they could be compared with. */
+/* A rate that a reaction has kept at 0 may show no value to compare rounding with. Its rounding is then that
+   of the changes of rates that the forces alone would have caused over the pieces so far. */
 static void rounded_piece(const ev *w, rub *k)
 {
     double v = 4 * DBL_EPSILON * w->sizes.rounded;
@@ -19,8 +19,8 @@ static void rounded_piece(const ev *w, rub *k)
     k->zero.tol_slip = fmax(k->zero.tol_slip, v * k->grip_t);
 }
 
-/* A normal that turns is known to rounding: so much of the rates along the surface is in the rate of the
-   gap. */
+/* The gradient of a gap that turns has rounding errors, so a small fraction of the tangential speed appears
+   in the rate of the gap. */
 static double turned_rate(const ev *w, const rub *k)
 {
     const taylor *g = k->terms.gradient;
@@ -51,7 +51,8 @@ static double grip_of(ev *w, const double *row)
     return sqrt(fmax(vec_dot(row, w->hand.x1, w->n), 0));
 }
 
-/* A force f along a row moves it at the rate f grip^2: sizes of either follow from those of the motion. */
+/* A force f along a row changes the rate of that row by f grip^2. So grips convert sizes of the motion into
+   sizes of forces and rates of a row. */
 static void grips(ev *w, rub *k)
 {
     const contact *c = k->c;
@@ -61,11 +62,11 @@ static void grips(ev *w, rub *k)
         k->grip_t = fmax(k->grip_t, grip_of(w, c->S + (size_t)i * w->n));
 }
 
-/* Modes are compared by one measure, so that what is 0 for one is 0 for the other: the largest of those tried
-   for this decision, as far as they are alike. */
+/* All modes tried in one decision are compared by one size, so that a quantity does not count as 0 for one
+   mode only: the largest size of those tried, if they are of similar size. */
 static double size_at_hand(const ev *w)
 {
-    const double ALIKE = 100, COLLOCATED = 1000; /* pieces that begin a slip are known less well */
+    const double ALIKE = 100, COLLOCATED = 1000; /* pieces that start a slip are less accurate */
     double size = w->sizes.decided == w->t
                       ? fmax(w->sizes.size, fmin(w->sizes.size_tried, ALIKE * w->sizes.size))
                       : w->sizes.size;
@@ -82,7 +83,7 @@ double ev_zero_rate(const ev *w, double grip)
     return EV_ACC_ZERO * size_at_hand(w) * grip;
 }
 
-/* rates of first-order dofs follow from the state */
+/* Masses and forces; rates of first-order dofs follow from the state. */
 static bool masses(ev *w)
 {
     int bad;
@@ -104,9 +105,8 @@ static bool masses(ev *w)
 }
 
 /* ---- pieces of gaps and laws ---- */
-/* Is a site of a contact at its switch, and how long after now is it on its next piece by more than rounding?
-   Gaps that are closed, or open, leave the kernels of the other case where they were: pieces are chosen anew.
- */
+/* Is the argument of a site at its switch, and after which time is it clearly on its next piece? Gaps that
+   close or open leave their kernels on the piece of the other case: pieces are chosen anew. */
 static double past_switch(const ev *w, taylor *t, site *s)
 {
     double f[2], size, close;
@@ -143,13 +143,13 @@ static double past_switches(ev *w, const rub *k)
     return late;
 }
 
-/* Rows and laws to the right of now are those of the pieces that the motion goes on with: where it stands at
-   a switch, rounding must not choose. */
+/* Rows and laws just after this time belong to the pieces on which the motion continues. If the state lies on
+   a switch, rounding must not choose the piece. */
 static void stand(ev *w)
 {
     double late = 0, q = 0, v = 0;
     for (int k = 0; k < w->n; k++) {
-        double root = sqrt(ev_mass(w, k)); /* dofs may have units of their own */
+        double root = sqrt(ev_mass(w, k)); /* dofs may have different units */
         q = fmax(q, fabs(w->q[k]) * root);
         v = fmax(v, fabs(w->v[k]) * root);
         w->series.qs[(size_t)k * (size_t)w->width + 1] = w->v[k] * w->series.in.unit;
@@ -163,7 +163,7 @@ static void stand(ev *w)
     system_at(w->s, w->t + late, w->hand.q_right, w->v);
 }
 
-/* T.M' q': what masses that change do to the rate of a slip in the direction T */
+/* T.M' q': the contribution of changing masses to the rate of slip in direction T. */
 static double mass_rate(const ev *w, const double *T)
 {
     int n = w->n;
@@ -174,7 +174,8 @@ static double mass_rate(const ev *w, const double *T)
     return s / w->series.in.unit;
 }
 
-/* What sticks to a constraint that moves is carried along its normal; where that turns, so does the rate. */
+/* A contact that sticks to a moving constraint moves with it along the normal. If the normal turns, this
+   motion has an acceleration along the surface. */
 static void turning_of(ev *w, rub *k)
 {
     const contact *c = k->c;
@@ -193,7 +194,7 @@ static void turning_of(ev *w, rub *k)
     }
 }
 
-/* masses, forces, rows and laws of the state as it is */
+/* Masses, forces, rows and laws of the current state. */
 static bool rows_again(ev *w)
 {
     if (!masses(w))
@@ -268,7 +269,7 @@ static void put_cones(ev *w, bool shock)
     memset(w->hand.rr, 0, (size_t)m * sizeof *w->hand.rr);
 }
 
-/* what reactions do to rates and accelerations */
+/* The matrix W of the contact problem: changes of rates (or accelerations) by unit impulses (or forces). */
 static void put_matrix(ev *w)
 {
     int m = w->hand.pr.m, n = w->n;
@@ -310,7 +311,7 @@ static void add_reactions(ev *w, double *x)
     }
 }
 
-/* rows in units of their own; W, which is solved with more than once, stays as it is */
+/* Solves with equilibrated rows. W is used again afterwards, so the scaling is undone. */
 static bool contacts_solve(ev *w)
 {
     contact_problem *p = &w->hand.pr;
@@ -326,7 +327,7 @@ static bool contacts_solve(ev *w)
     return ok;
 }
 
-/* with the rates or accelerations x */
+/* Solves for the reactions, given the rates or accelerations x without them. */
 static bool solve_with(ev *w, double *x)
 {
     if (w->hand.nact == 0)
@@ -347,7 +348,7 @@ static bool solve_with(ev *w, double *x)
     return true;
 }
 
-/* ---- the contacts at hand as an instant ---- */
+/* ---- the contacts that take part, as an instant ---- */
 static void pose(instant_t *x, bool shock)
 {
     ev *w = x->of;
@@ -389,7 +390,7 @@ void ev_round(ev *w)
     memset(w->v_low, 0, (size_t)w->n * sizeof *w->v_low);
 }
 
-/* H (v + low) + ht to twice the length */
+/* H (v + v_low) + ht, to twice the length of a double. */
 static twofold rate_twofold(const ev *w, const contact *c, const double *v)
 {
     twofold s = { c->ht, 0 };
@@ -398,8 +399,8 @@ static twofold rate_twofold(const ev *w, const contact *c, const double *v)
     return s;
 }
 
-/* Newton's law to twice the length: what solving has left is put on the rates along the reactions.  Not with
-   friction, which has a law of its own, nor with Poisson's. */
+/* Satisfies Newton's law to twice the length of a double: residuals of the solve are removed by changing the
+   rates along the reactions. Not with friction, which has its own law, nor with Poisson's law. */
 static void shock_sharpen(ev *w)
 {
     int n = w->n, m = 0;
@@ -441,7 +442,7 @@ static void shock_sharpen(ev *w)
     }
 }
 
-/* the contacts at hand */
+/* A shock of the contacts in w->hand.act. */
 static bool shock_of(ev *w)
 {
     instant_t x = now(w);
@@ -470,7 +471,7 @@ static bool takes_part(const rub *k)
            (*k->c->gap <= k->zero.tol_gap && k->un <= k->zero.tol_u);
 }
 
-/* the contact that is approached fastest, by what counts as 0; NULL: none is */
+/* The contact with the largest approach speed relative to its tolerance; NULL: none. */
 static rub *approached(ev *w, const bool *all)
 {
     rub *found = NULL;
@@ -488,8 +489,8 @@ static rub *approached(ev *w, const bool *all)
     return found;
 }
 
-/* One impact after the other, the fastest first, each beside what is held alone; those that are not part of
-   a cascade happen together. */
+/* Impacts one after the other, the fastest first, each together with the contacts that cannot open. Contacts
+   that are not part of a cascade are hit together. */
 static bool cascade(ev *w, const bool *all)
 {
     enum { MOST = 1000 };
@@ -508,7 +509,7 @@ static bool cascade(ev *w, const bool *all)
     return true;
 }
 
-/* All contacts that are closed or at their gap take part. */
+/* A shock of all contacts that are closed or at their gap. */
 bool ev_shock(ev *w)
 {
     bool all[w->nrub + 1], some = false;
@@ -524,7 +525,8 @@ bool ev_shock(ev *w)
 }
 
 /* ---- accelerations: the step problem of Gauss's principle ---- */
-/* what a closed contact pulls with; its reaction in the problem is that of pushing */
+/* Adds the adhesion of a closed contact to the accelerations; the reaction of the problem is then only the
+   push. */
 static void pull(ev *w, const rub *k)
 {
     if (!k->c->fam->adhesion.k)
@@ -543,8 +545,8 @@ static bool gauss(ev *w)
     return instant_gauss(&x, w->v, w->acc);
 }
 
-/* Accelerations after h, where those of now lead to; slip that starts from rest is taken as if it were still
-   to start there: its direction is that of its acceleration. */
+/* Accelerations at time t + h, if those of the current time stay constant until then. Slip that starts from
+   rest is treated as if it started then: its direction is that of its acceleration. */
 bool ev_ahead(ev *w, double h, double *acc)
 {
     double t = w->t, *q = w->q, *v = w->v, *now_acc = w->acc;
@@ -590,8 +592,9 @@ static void choice_add(choice *c, contact_mode mode, int sign, int sigma)
         c->o[c->n++] = (option){ mode, sign, sigma };
 }
 
-/* all: as if the order 0 left everything open.  Where several contacts hold the same slip, the problem of
-   order 0 shares the friction out among them in one way of many, and its size at one of them says nothing. */
+/* Adds the friction modes that are possible. all: every one, as if order 0 decided nothing. If several
+   contacts resist the same slip, order 0 does not determine their friction, so its size at one of them does
+   not show whether it slips. */
 static void friction_options(ev *w, choice *c, rub *k, const double *rt, double bound, const double *ut,
                              double eps_t, int sigma, bool all)
 {
@@ -624,7 +627,7 @@ static void friction_options(ev *w, choice *c, rub *k, const double *rt, double 
     choice_add(c, MODE_SLIP, -first, sigma);
 }
 
-/* beside the first n options, every way to slip */
+/* Adds a hovering mode for each slipping mode among the first n options. */
 static void hover_options(choice *c, int n)
 {
     for (int i = 0; i < n; i++)
@@ -632,7 +635,7 @@ static void hover_options(choice *c, int n)
             choice_add(c, MODE_HOVER, c->o[i].sign, 1);
 }
 
-/* what the order 0 leaves open */
+/* The modes of a contact that order 0 leaves possible. */
 static void options_of(ev *w, int i, choice *c, bool all)
 {
     rub *k = w->hand.act[i];
@@ -641,7 +644,7 @@ static void options_of(ev *w, int i, choice *c, bool all)
     int a = contact_has_normal(x);
     const double *r = w->hand.rr + k->row, *u = w->hand.u + k->row;
     double eps_u = 0, eps_t, eps_r = 0, size = w->sizes.size * k->grip_t, mu, radius;
-    /* a gap and a slip may be in units of their own */
+    /* gap and slip may have different units */
     for (int j = a; j < contact_row_count(x); j++)
         size = fmax(size, fabs(w->hand.b[k->row + j]) + contact_size(x, contact_row(x, j), w->acc));
     eps_t = EV_MODE * size;
@@ -682,7 +685,7 @@ static void option_take(choice *c)
     c->k->sigma = o->sigma;
 }
 
-/* the two or one functions that must not be negative while a contact sticks */
+/* Sign of the bound minus friction just after this time: the smallest of both directions in one dimension. */
 static int cone_sign(ev *w, rub *k, double h)
 {
     double f[w->width];
@@ -709,7 +712,7 @@ static int cone_sign(ev *w, rub *k, double h)
     return ev_sign(w, f, 0, K, h, size * fmax(fabs(b[0]), size));
 }
 
-/* a part of the bound acts, neither nothing nor more than all of it */
+/* Does a part of the bound act, more than nothing and at most all of it? */
 static bool hovers(ev *w, rub *k, double h)
 {
     int K = w->K - 1;
@@ -724,14 +727,16 @@ static bool mode_holds(ev *w, rub *k, double h)
     int K = w->K;
     const contact *c = k->c;
     double zero_r = ev_zero_force(w, k->grip_n), zero_g = ev_zero_rate(w, k->grip_n) * h * h;
-    /* what is not a reaction for a closed contact is not an acceleration for an open one */
+    /* a reaction that counts as 0 for a closed contact must give an acceleration that counts as 0 for an open
+       one */
     if (k->candidate && c->fam->f->relation == REL_GAP)
         zero_g = fmax(zero_g, 0.5 * k->grip_n * k->grip_n * zero_r * h * h);
     bool rates = c->fam->f->of_rates;
     if (rates)
         zero_g /= h;
     k->zero.zero_gap = zero_g;
-    /* nor is what is no friction for contacts that stick an acceleration for those that slip together */
+    /* likewise, a friction force that counts as 0 for sticking contacts must give a slip acceleration that
+       counts as 0 */
     k->zero.zero_slip = fmax(ev_zero_rate(w, k->grip_t),
                              w->hand.nact * k->grip_t * k->grip_t * ev_zero_force(w, k->grip_t)) *
                         h;
@@ -772,7 +777,7 @@ static bool consistent(ev *w)
     return true;
 }
 
-/* slip that starts from rest in two or more directions */
+/* Does a slip start from rest in two or more directions? */
 static bool needs_start(ev *w)
 {
     bool any = false;
@@ -786,8 +791,7 @@ static bool needs_start(ev *w)
     return any;
 }
 
-/* the first step of slip from rest, in the modes at hand; false: it cannot be found, there may be other modes
- */
+/* The first step of slip from rest, in the current modes. False: none was found; other modes may have one. */
 static bool start_from_rest(ev *w)
 {
     w->start.starting = true;
@@ -821,7 +825,7 @@ static bool try_options(ev *w, choice *c, int n, bool *found)
     }
 }
 
-/* the contacts at hand are those whose mode is sought */
+/* The contacts that take part are those whose mode must be decided; all others are open. */
 static void take_candidates(ev *w)
 {
     w->hand.nact = 0;
@@ -844,7 +848,7 @@ static void candidates(ev *w)
     take_candidates(w);
 }
 
-/* No accelerations fit: a shock without a collision, where it is Painlevé's paradox. */
+/* No accelerations satisfy the laws. If this is Painleve's paradox, a shock without a collision follows. */
 static bool jam(ev *w)
 {
     instant_t x = now(w);
@@ -879,7 +883,8 @@ static bool accelerations(ev *w)
     return gauss(w);
 }
 
-/* Accelerations of now were found: does the friction of a slip that presses on let others pass too? */
+/* Accelerations were found. If a contact is pressed on by its own friction, count how many other solutions
+   there are. */
 static bool count_ways(ev *w)
 {
     instant_t x = now(w);
@@ -936,7 +941,7 @@ bool ev_decide(ev *w)
             return true;
         if (pass && w->hand.nact > MAX_OPEN_QUESTIONS)
             break;
-        /* the series has changed what was put there: once more from order 0 */
+        /* the series has overwritten these values: compute order 0 again */
         if (!ev_survey(w))
             return false;
         take_candidates(w);

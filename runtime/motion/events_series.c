@@ -1,13 +1,14 @@
-/* events_series: the power series of a motion in given modes.  At order j the equations
+/* events_series: the power series of a motion in given modes. At order j the equations
        sum M_i x_(j-i) = f_j + sum N_i rn_(j-i) + sum S_i^T rt_(j-i),     (gap'')_j = 0,     (slip')_j = 0
-   where it sticks are linear in x_j (the highest derivatives), rn_j and rt_j with the same matrix for all j.
-   N = H - beta D: friction that slips goes with the normal reaction, against the direction D of slip. */
+   (the last one for sticking contacts) are linear in x_j (the highest derivatives), rn_j and rt_j, with the
+   same matrix for all j. N = H - beta D: kinetic friction is beta times the normal reaction, against the
+   direction D of slip. */
 #include <math.h>
 #include <string.h>
 #include "events.h"
 #include "base/tolerances.h"
 
-/* ---- small words ---- */
+/* ---- helpers ---- */
 static inline double *row(const ev *w, double *x, int k)
 {
     return x + (size_t)k * (size_t)w->width;
@@ -82,7 +83,8 @@ static void masses_at(ev *w, int j)
 static void masses_forces(ev *w, int j)
 {
     size_t n = (size_t)w->n;
-    bool ahead = w->frames && !w->s->mass_constant; /* what sticks has to know its rows one order ahead */
+    /* for sticking contacts, rows are needed one order ahead */
+    bool ahead = w->frames && !w->s->mass_constant;
     if (!ahead || j == 0)
         masses_at(w, j);
     if (ahead)
@@ -108,8 +110,8 @@ static void put_state(ev *w)
     w->series.in.t = w->t;
 }
 
-/* A piece that is not analytic where it begins (flat to all orders, a root): the piece before is held a
- * little longer. */
+/* If the next piece is not analytic at its start (flat to all orders, or a root), the current piece is
+   continued a little longer. */
 static bool sites_back(ev *w)
 {
     bool any = false;
@@ -167,7 +169,7 @@ static void gradient_at(ev *w, rub *c, int j)
     scatter(c->terms.gradient, c->series.H, 0, w->width, j);
 }
 
-/* what sticks to a constraint that moves has to know its rows one order ahead */
+/* A contact that sticks to a moving constraint needs its rows one order ahead. */
 static void gradient_step(ev *w, rub *c, int j)
 {
     bool ahead = c->series.frame && c->mode == MODE_STICK;
@@ -192,8 +194,8 @@ static double *raw_row(const ev *w, const rub *c, int i)
 {
     return c->series.raw + (size_t)i * (size_t)w->n * (size_t)w->width;
 }
-/* in the plane the tangent turns with the normal: friction that sticks acts along it, while no slip is asked
-   for in the direction it had at first */
+/* In the plane the tangent turns with the normal. Sticking friction acts along the turning tangent, while the
+   condition of no slip holds in the tangent direction at the start of the piece. */
 static bool turns(const rub *c)
 {
     return c->mode == MODE_STICK && c->c->fam->f->slip_given && c->c->d == 1 && c->c->fam->nslip == 2;
@@ -215,7 +217,8 @@ static void stick_given(ev *w, rub *c, int j)
         }
 }
 
-/* a . b over dofs, each in the unit that its column of the rows of slip has at the start of the piece */
+/* a . b over the dofs, each divided by the square of its column in the rows of slip at the start of the
+   piece, because dofs may have different units. */
 static double slip_dot(const ev *w, const rub *c, const double *a, const double *b, int j)
 {
     double s = 0;
@@ -231,7 +234,7 @@ static double slip_dot(const ev *w, const rub *c, const double *a, const double 
     return s;
 }
 
-/* nu.S = H in the space of slip: G nu = S H^T, in units in which dofs can be added up */
+/* The normal in the space of slip: nu.S = H, from G nu = S H^T with the products of slip_dot. */
 static void normal_step(ev *w, rub *c, int j)
 {
     int m = c->c->fam->nslip;
@@ -253,7 +256,7 @@ static void normal_step(ev *w, rub *c, int j)
         row(w, c->series.nu, a)[j] = x[a];
 }
 
-/* unit vector u of the w at hand, l = |w|: w . w -> l^2 -> l -> w/l */
+/* Length l of a vector from its square l^2, order j of the series. */
 static void length_step(const double *l2, double *l, int j)
 {
     if (j == 0) {
@@ -266,7 +269,7 @@ static void length_step(const double *l2, double *l, int j)
     l[j] = s / (2 * l[0]);
 }
 
-/* Slip given: direction in its space, then D = S^T direction; speed >= 0. */
+/* The model gives the slip: its direction in the space of slip, then D = S^T direction; speed >= 0. */
 static void slip_given(ev *w, rub *c, int j)
 {
     int m = c->c->fam->nslip, d = c->c->d, n = w->n;
@@ -337,7 +340,7 @@ static void metric_step(ev *w, rub *c, int j)
     length_step(c->series.hy, c->series.metric, j);
 }
 
-/* Friction on the whole tangent space: slip is the tangent part of q' in the kinetic metric. */
+/* Friction in the whole tangent space: slip is the tangential part of q' in the kinetic metric. */
 static void slip_whole(ev *w, rub *c, int j)
 {
     int n = w->n;
@@ -369,7 +372,8 @@ static void slip_whole(ev *w, rub *c, int j)
         c->series.speed[j] = l[j];
 }
 
-/* Directions T of the start with S = M T, and the normal in them as it is, up to order j + 1. */
+/* The directions T at the start of the piece, with S = M T, and the components of the current normal along
+   them, up to order j + 1. */
 static void frame_step(ev *w, rub *c, int j)
 {
     int n = w->n, d = c->c->d;
@@ -389,7 +393,7 @@ static void frame_step(ev *w, rub *c, int j)
     c->series.carried[j] = series_div(rate, c->series.hy, c->series.carried, j);
 }
 
-/* d/dt of what a constraint that moves carries along in direction l: q' = carried M^-1 H^T */
+/* Rate of the velocity in direction l that the constraint itself causes: q' = carried M^-1 H^T. */
 static double carried_rate(const ev *w, const rub *c, int l, int j)
 {
     const double *a = crow(w, c->series.frame, l);
@@ -399,7 +403,7 @@ static double carried_rate(const ev *w, const rub *c, int l, int j)
     return (j + 1) * s / w->series.in.unit;
 }
 
-/* S = M T where masses change, up to order j + 1 */
+/* Rows S = M T with changing masses, up to order j + 1. */
 static void frame_rows(ev *w, rub *c, int j)
 {
     int n = w->n;
@@ -413,7 +417,7 @@ static void frame_rows(ev *w, rub *c, int j)
             }
 }
 
-/* Constant directions T with S = M T; what sticks to a wall at rest does not move at all. */
+/* Constant directions T with S = M T. A contact that sticks to a wall at rest does not move at all. */
 static void stick_whole(ev *w, rub *c, int j)
 {
     bool changes = c->series.frame && !w->s->mass_constant;
@@ -426,7 +430,7 @@ static void stick_whole(ev *w, rub *c, int j)
         frame_rows(w, c, j);
 }
 
-/* (S' q')_j of row l: what masses that change do to the slip of what sticks */
+/* (S' q')_j of row l: the contribution of changing masses to the rate of slip of a sticking contact. */
 static double row_rate(const ev *w, const rub *c, int l, int j)
 {
     double s = 0;
@@ -559,7 +563,7 @@ double ev_mass(const ev *w, int k)
     return row(w, w->series.Ms, k * w->n + k)[0];
 }
 
-/* rows and columns by powers of 2, until their largest entries are near 1 */
+/* Scales rows and columns by powers of 2 until their largest entries are near 1. */
 static void equilibrate(double *a, double *b, int n, double *col)
 {
     for (int k = 0; k < n; k++)
@@ -615,8 +619,8 @@ static void number_unknowns(ev *w)
     }
 }
 
-/* Dofs are measured by the roots of their masses, contacts by the largest entry that is left: what a pivot is
-   compared with then does not depend on units. */
+/* Scales dofs by the roots of their masses, and contacts by their largest remaining entry, so that
+   comparisons of pivots do not depend on units. */
 static void scales(ev *w)
 {
     int n = w->n, m = w->linear.unknowns;
@@ -710,7 +714,7 @@ static bool bound_given(const rub *k)
     return k->c->fam->f->relation == REL_CLOSED || k->c->fam->f->friction == FRICTION_TRESCA;
 }
 
-/* how much friction a contact can give, as far as order 0 knows */
+/* The largest friction force of a contact, estimated from order 0. */
 static double friction_room(const rub *k)
 {
     return bound_given(k) ? fabs(k->series.bound[0]) : fabs(k->series.beta[0] * k->r0);
@@ -725,15 +729,16 @@ static double most_room(const ev *w)
     return most;
 }
 
-/* Contacts that share a load reach the ends of their cones together, each by its share. */
+/* Contacts that share a load reach their bounds together, so the zero of each is in proportion to its bound.
+ */
 double ev_zero_friction(const ev *w, const rub *k)
 {
     double zero = ev_zero_force(w, k->grip_t), most = w->linear.singular && k->col_t >= 0 ? most_room(w) : 0;
     return most > 0 ? zero * fmax(friction_room(k) / most, EV_ROOM_LEAST) : zero;
 }
 
-/* The solution of the singular system nearest to x0, in a norm in which friction weighs heavier, the smaller
-   its share of the load is. */
+/* The solution of the singular system that is nearest to x0. In the norm, friction of contacts with a small
+   share of the load has a large weight. */
 static bool solve_near(ev *w, const double *rhs, const double *x0)
 {
     size_t m = (size_t)w->linear.unknowns;
@@ -756,8 +761,8 @@ static bool solve_near(ev *w, const double *rhs, const double *x0)
     return ok;
 }
 
-/* Where the motion leaves reactions open, friction takes no more of them than it must: each turn leaves it a
-   millionth of what it need not have. */
+/* If the motion does not determine all reactions, the solution with the least friction is taken: each pass
+   reduces the unnecessary part of friction to a millionth. */
 static bool least_friction(ev *w, const double *rhs)
 {
     size_t m = (size_t)w->linear.unknowns;
@@ -774,7 +779,7 @@ static bool least_friction(ev *w, const double *rhs)
     return true;
 }
 
-/* how much of its bound contact k uses in the solution at hand */
+/* The fraction of its bound that contact k uses in the current solution. */
 static double part_used(const ev *w, const rub *k)
 {
     double f = 0;
@@ -786,9 +791,9 @@ static double part_used(const ev *w, const rub *k)
     return f / fmax(room, EV_ROOM_LEAST * most_room(w));
 }
 
-/* A way to share friction: how heavy each contact weighs, and the part of its bound that it uses. */
+/* A way to distribute friction: the weight of each contact, and the fraction of its bound that it uses. */
 typedef struct sharing {
-    double *weight, *used, top, low; /* the largest and the least part of those that stick */
+    double *weight, *used, top, low; /* the largest and the least fraction of the sticking contacts */
 } sharing;
 
 static bool share_by(ev *w, const double *rhs, sharing *s)
@@ -811,7 +816,8 @@ static bool share_by(ev *w, const double *rhs, sharing *s)
     return true;
 }
 
-/* the next weights: those that use much weigh heavier, by this power */
+/* The next weights: multiplied by this power of the fraction used, so that contacts that use much get a
+   larger weight. */
 static void weigh_again(const ev *w, const sharing *from, double power, double *weight)
 {
     double heaviest = 0;
@@ -825,9 +831,9 @@ static void weigh_again(const ev *w, const sharing *from, double power, double *
         weight[i] = fmax(weight[i] / heaviest, EV_ROOM_LEAST);
 }
 
-/* Shares with which the contact that uses the largest part of its bound uses as little as can be: what sticks
-   together lets go together.  Lawson's weights, by a power that grows while that helps: a contact that is
-   not to use its bound up loses all its weight. */
+/* Distributes friction so that the largest fraction of a bound is as small as possible: contacts that stick
+   together start to slip together. Lawson's iteration of weights, with a power that grows while that helps. A
+   contact that need not use its full bound loses its weight. */
 static bool share_out(ev *w, const double *rhs)
 {
     enum { TURNS = 100 };
@@ -857,8 +863,8 @@ static bool share_out(ev *w, const double *rhs)
     return share_by(w, rhs, &best);
 }
 
-/* Reactions that the motion leaves open: least in friction, or where that does not fit the cones near those
-   of the step problem, carried on by the series. */
+/* Reactions that the motion does not determine: the least friction, or, if that does not fit the cones, near
+   those of the step problem; the series continues them. */
 static bool solve_singular(ev *w, int j)
 {
     size_t m = (size_t)w->linear.unknowns;
@@ -879,8 +885,8 @@ static bool solve_singular(ev *w, int j)
     return solve_near(w, rhs, x0);
 }
 
-/* Does the solution at hand miss the equations?  Where forces of an order cancel, rounding of the orders
-   before is all that is left of it, and no solution fits that. */
+/* Does the current solution miss the equations? If the forces of an order cancel, only the rounding of lower
+   orders remains, and no solution fits that. */
 static bool misses(ev *w, const double *rhs)
 {
     size_t m = (size_t)w->linear.unknowns;
@@ -898,7 +904,7 @@ static bool misses(ev *w, const double *rhs)
     return off > fmax(EV_UNSOLVED * size, ROUND_500 * w->linear.most);
 }
 
-/* with the right side at hand */
+/* Solves the equations of order j with the current right-hand side. */
 static bool solve_order(ev *w, int j)
 {
     int m = w->linear.unknowns;
@@ -932,7 +938,7 @@ static bool solve_order(ev *w, int j)
     return true;
 }
 
-/* Of a contact that hovers the unknown was the friction that acts, up to order j. */
+/* For a hovering contact the unknown was the friction that acts, up to order j: moves it to `bound`. */
 static void split_hover(ev *w, int j)
 {
     for (int i = 0; i < w->nrub; i++) {
@@ -947,8 +953,8 @@ static void split_hover(ev *w, int j)
     }
 }
 
-/* The highest derivatives at an instant in the modes at hand; first coefficients of everything else are those
- * of it. */
+/* The highest derivatives at an instant in the current modes. Afterwards the coefficients of order 0 of all
+   series belong to that instant. */
 bool ev_accelerations(ev *w, double t, const double *q, const double *v, double *a)
 {
     double *q0 = w->q, *v0 = w->v, t0 = w->t;
@@ -982,7 +988,7 @@ bool ev_accelerations(ev *w, double t, const double *q, const double *v, double 
 }
 
 /* ---- the step that the tolerance allows ---- */
-/* of what is at 0 so far: term j beside the first that is there */
+/* For a quantity that starts at 0: compares term j with its first nonzero term. */
 static double from_rest(const ev *w, const double *y, int j)
 {
     int i = 0;
@@ -1023,9 +1029,9 @@ static double natural_step(ev *w)
     return h;
 }
 
-/* The step within which what is watched for roots (a gap, the two sides of a switch) is its series: the terms
-   left out stay below the tolerance of its own size over that step.  It may move where the state does not, as
-   a wall that is driven. */
+/* The step within which a series whose roots are sought (a gap, the two sides of a switch) is accurate: the
+   truncated terms stay below the tolerance relative to its own size over that step. Such a quantity may move
+   while the state does not, for example a driven wall. */
 static double watched_step(const ev *w, const double *f, int K, double h, double least)
 {
     double all = h, left = w->o->duration - w->t;
@@ -1042,7 +1048,8 @@ static double watched_step(const ev *w, const double *f, int K, double h, double
     return h < left ? h : all; /* the end of the run is not a scale of the motion */
 }
 
-/* gaps of open contacts, reactions of closed ones: a cone is left where they say, also while nothing moves */
+/* Limits the step by the gaps of open contacts and the reactions of closed ones: reactions determine when
+   contacts slip or open, even while nothing moves. */
 static double contact_step(const ev *w, double natural)
 {
     double h = natural, force = w->sizes.size_top, least = EV_STEP_LEAST * w->o->duration;
@@ -1061,7 +1068,8 @@ static double contact_step(const ev *w, double natural)
             h = fmin(h, fmax(watched_step(w, k->series.rn, w->K - 1, natural, force / k->grip_n), least));
         if (k->mode == MODE_HOVER)
             h = fmin(h, fmax(watched_step(w, k->series.bound, w->K - 1, natural, force / k->grip_t), least));
-        /* where slip is small its direction has a singularity near, which a law may hide from the motion */
+        /* if slip is small, its direction has a singularity nearby, which a friction law may hide from the
+           motion */
         if (ev_slips(k) && k->c->d > 1)
             h = fmin(h, fmax(watched_step(w, k->series.speed, w->K - 1, natural, 0), least));
         for (int l = 0; l < k->c->d && k->col_t >= 0; l++)
@@ -1071,8 +1079,8 @@ static double contact_step(const ev *w, double natural)
     return h;
 }
 
-/* Where a series converges, by its last terms against its first ones: the size of what passes through 0 is
-   that which it soon has. */
+/* Radius of convergence of a series, estimated from its last terms and its first ones. If it starts near 0,
+   its size is the one that it soon reaches. */
 static double disk_of(const double *r, int K)
 {
     enum { TURNS = 8 };
@@ -1090,9 +1098,9 @@ static double disk_of(const double *r, int K)
     return x;
 }
 
-/* Where a register does not converge nothing can be said of what it hides (a function that is flat to all
-   orders may rise soon): the step stays inside its disk.  Below a part of the run that cannot matter the
-   limit ends. */
+/* Beyond the radius of convergence of a register nothing is known about its value (a function that is flat to
+   all orders may rise soon), so the step stays within it. There is a lower limit, a small fraction of the
+   run. */
 static double register_step(ev *w)
 {
     double h = w->series.natural, least = EV_STEP_LEAST * w->o->duration;
@@ -1151,8 +1159,8 @@ static bool sites_agree(ev *w)
     return ok;
 }
 
-/* Friction without slip: the part of H rn + S rt along H, which is fn, and the square of the size of the rest
-   in the kinetic metric: rt.T S rt - (H T rt)^2/(H M^-1 H). */
+/* Friction without a given slip: fn is the part of H rn + S rt along H; ft2 is the square of the rest in the
+   kinetic metric, rt.T S rt - (H T rt)^2/(H M^-1 H). */
 static void split_frame(ev *w, rub *c)
 {
     int n = w->n, d = c->c->d;
@@ -1182,8 +1190,8 @@ static void split_frame(ev *w, rub *c)
         }
 }
 
-/* Slip given: the reaction nu rn + E rt, E being the directions at the start, split by the normal as it is.
- */
+/* The model gives the slip: splits the reaction nu rn + E rt along the current normal; E are the directions
+   at the start of the piece. */
 static void split_reaction(ev *w, rub *c)
 {
     int d = c->c->d, m = c->c->fam->nslip;
@@ -1211,7 +1219,7 @@ static void split_reaction(ev *w, rub *c)
     }
 }
 
-/* ---- all of it ---- */
+/* ---- all orders ---- */
 static bool all_finite(const double *x, int n)
 {
     bool ok = true;
@@ -1228,7 +1236,7 @@ static bool series_finite(const ev *w)
     return ok;
 }
 
-/* what a constraint of rates bounds, in place of a gap */
+/* For a constraint on rates: the bounded quantity takes the place of the gap. */
 static void bounded_series(ev *w, rub *c)
 {
     for (int j = 0; j < w->K; j++) {
@@ -1239,7 +1247,7 @@ static void bounded_series(ev *w, rub *c)
     }
 }
 
-/* Up to the first order that has no number. */
+/* Computes the orders, up to the first one that is not finite. */
 static bool orders(ev *w)
 {
     w->series.nall = 0;
@@ -1311,8 +1319,8 @@ static bool orders(ev *w)
     return true;
 }
 
-/* The time over which coefficients are compared: a step, but of no more than the run, nor of much more than
-   the step before (of what rests the series is rounding, and its step is anything). */
+/* The time over which coefficients are compared: the step, but not longer than the run, nor much longer than
+   the last step. (At rest a series contains only rounding errors, so its step means nothing.) */
 double ev_scale(const ev *w)
 {
     double h = fmin(w->series.natural, w->o->duration);
@@ -1321,7 +1329,7 @@ double ev_scale(const ev *w)
     return h;
 }
 
-/* What would change the rates by less than their rounding over the series at hand is not a force. */
+/* A force that changes the rates by less than their rounding over the current series counts as 0. */
 static double least_size(const ev *w)
 {
     double speed = 0;
@@ -1342,7 +1350,7 @@ static void sizes(ev *w)
     w->sizes.size_top = fmax(w->sizes.size_top, w->sizes.size);
 }
 
-/* The span of a kernel whose piece was held. */
+/* The place in the model of a kernel whose piece was continued beyond its switch. */
 static span near_place(const ev *w)
 {
     for (int i = 0; i < w->series.nall; i++)
@@ -1352,8 +1360,8 @@ static span near_place(const ev *w)
     return SPAN_NONE;
 }
 
-/* What it costs in the rates to hold the piece for h: accelerations of the next piece there against those of
- * this one. */
+/* The error in the rates of continuing the piece for h: the difference of the accelerations of both pieces
+   there. */
 static double creep_cost(ev *w, double h, double *size)
 {
     double q[w->n + 1], v[w->n + 1], a[w->n + 1], held[w->n + 1], off = 0;
@@ -1376,8 +1384,8 @@ static double creep_cost(ev *w, double h, double *size)
     return ok ? off : INFINITY;
 }
 
-/* The next piece has no power series where it begins: this one is held for a part of the run, as short as its
- * error has to be. */
+/* The next piece has no power series at its start. So the current one is continued for a fraction of the run,
+   as short as its error requires. */
 static bool creep_begin(ev *w)
 {
     int sites = 0, at = 0;
@@ -1418,7 +1426,7 @@ static bool creep_begin(ev *w)
     return true;
 }
 
-/* Have coefficients grown without bound?  A quotient by 0 has no number at once. */
+/* Have coefficients grown without bound? (A quotient by 0 is not finite from the first order on.) */
 static bool overflows(const ev *w)
 {
     const double HUGE_TERM = 1e100;
@@ -1430,8 +1438,8 @@ static bool overflows(const ev *w)
     return !series_finite(w) && most > HUGE_TERM;
 }
 
-/* Coefficients of a motion much faster than the run is long pass the largest number: they have a shorter
-   unit of time. */
+/* If the motion is much faster than the run is long, coefficients overflow. They are then computed in a
+   shorter unit of time. */
 static bool orders_in_unit(ev *w)
 {
     const double SHORTER = 0x1p-32;

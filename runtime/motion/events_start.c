@@ -1,8 +1,8 @@
-/* events_start: slip that begins from rest in two or more tangent directions.  The motion is smooth there but
-   not analytic (the direction of slip is a quotient of two things that vanish), and stiff: the direction is
-   drawn to the force at the rate mu r_n/|slip|.  So it starts by Radau collocation in steps that grow with
-   the time since rest, each kept as a polynomial; where the direction is no longer that fast the series goes
-   on. */
+/* events_start: slip that starts from rest in two or more tangent directions. The motion is smooth there but
+   not analytic (the direction of slip is a quotient of two quantities that vanish), and stiff: the direction
+   approaches that of the force at the rate mu r_n/|slip|. So the slip starts with Radau collocation in steps
+   that grow with the time since rest, each stored as a polynomial. When the direction changes slowly enough,
+   power series take over. */
 #include <float.h>
 #include <math.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 
 enum { STAGES = 6, NEWTON = 40 };
 
-/* right Radau points: zeros of P_s - P_(s-1) on [0, 1] */
+/* Right Radau points: zeros of P_s - P_(s-1) on [0, 1]. */
 static double radau(double x)
 {
     double p0 = 1, p1 = 2 * x - 1, z = p1;
@@ -42,7 +42,7 @@ static void radau_points(double *c)
     c[STAGES - 1] = 1;
 }
 
-/* coefficients of the Lagrange polynomials: L[i][j] of x^j */
+/* Coefficients of the Lagrange polynomials: L[i][j] of x^j. */
 static void lagrange(const double *c, double L[STAGES][STAGES])
 {
     for (int i = 0; i < STAGES; i++) {
@@ -58,7 +58,7 @@ static void lagrange(const double *c, double L[STAGES][STAGES])
     }
 }
 
-/* series whose values at the stages are wanted */
+/* Series whose values at the stages are needed. */
 typedef struct column {
     double *at;
     int n;
@@ -89,7 +89,7 @@ typedef struct stage {
     double t, *q, *v, *a, *dA, *values;
 } stage;
 
-/* gaps of open contacts, by numbers */
+/* Values of the gaps of open contacts. */
 static void gaps_at(ev *w, double t, const double *q, const double *v)
 {
     system_at(w->s, t, q, v);
@@ -113,7 +113,8 @@ static bool stage_value(ev *w, stage *s, const column *col, int ncol, bool keep)
     return true;
 }
 
-/* how much slip a rate of dof k makes; of one that makes none, as if it were all the motion */
+/* The change of slip by a unit rate of dof k. For a dof that does not change it: as if that dof were the
+   whole motion. */
 static double slip_by_rate(const ev *w, int k)
 {
     double most = 0, grip = 0;
@@ -128,8 +129,8 @@ static double slip_by_rate(const ev *w, int k)
     return most > 0 ? most : fmax(grip * sqrt(ev_mass(w, k)), DBL_MIN);
 }
 
-/* d acceleration / d rate, by central differences that are small against the slip: along the slip it is 0
-   against something huge across it, so their error counts squared */
+/* d acceleration / d rate, by central differences that are small compared with the slip. Along the slip this
+   derivative is 0, across it huge, so an error of the direction enters squared. */
 static bool stage_slope(ev *w, stage *s, double speed)
 {
     int n = w->n;
@@ -160,8 +161,8 @@ static double slip_speed(const ev *w)
     return isfinite(s) ? s : 1;
 }
 
-/* What accelerations are measured by while slip is small: those of slip at rest, and how they change since.
-   Surfaces may carry all of it along at much larger ones. */
+/* Scales for accelerations while slip is small: the accelerations of slip at rest, and their changes since
+   then. Surfaces may carry bodies along with much larger accelerations. */
 static void rest_sizes(ev *w)
 {
     w->start.acc_slip = 0;
@@ -180,8 +181,8 @@ static void rest_sizes(ev *w)
     }
 }
 
-/* The share of a change of the stages' accelerations after which no slip has turned: directions are linear in
-   rates only as far as that. */
+/* The fraction of Newton's change after which no slip has reversed: directions are linear in the rates only
+   as far as that. */
 static double damped(const ev *w, double h, const double A[STAGES][STAGES], const double *change,
                      const double *speed)
 {
@@ -209,7 +210,7 @@ static bool collocate(ev *w, double h, stage *st, const double A[STAGES][STAGES]
 {
     int n = w->n, N = STAGES * n;
     double end[n + 1], root[n + 1], speed[STAGES], last = INFINITY, size = 0, noise = 0;
-    for (int k = 0; k < n; k++) /* accelerations are compared in the kinetic metric */
+    for (int k = 0; k < n; k++) /* compares accelerations in the kinetic metric */
         root[k] = sqrt(ev_mass(w, k));
     if (w->start.elapsed == 0) {
         if (!ev_ahead(w, h, end))
@@ -245,8 +246,8 @@ static bool collocate(ev *w, double h, stage *st, const double A[STAGES][STAGES]
             speed[i] = slip_speed(w);
             if (!(speed[i] > 0) || !stage_slope(w, &st[i], speed[i]))
                 return false;
-            /* rates are known to rounding: so much of it the direction makes of a slip that is a small
-             * difference of large ones */
+            /* rates have rounding errors, which the direction amplifies if slip is a small difference of
+               large rates */
             for (int k = 0; k < n * n; k++)
                 noise = fmax(noise, 8 * DBL_EPSILON * fabs(st[i].v[k % n] * st[i].dA[k]) * root[k / n]);
             for (int k = 0; k < n; k++) {
@@ -276,8 +277,8 @@ static bool collocate(ev *w, double h, stage *st, const double A[STAGES][STAGES]
     return last <= fmax(EV_START_END * size, fmin(noise, EV_START_NOISE * size));
 }
 
-/* What the polynomial of the accelerations misses halfway between the last two stages, beside what is
-   measured by while slip is small: a slip that comes to rest or turns within the step shows there. */
+/* The error of the polynomial of accelerations halfway between the last two stages, relative to their scale.
+   It shows whether a slip comes to rest or turns within the step. */
 static double between(ev *w, double h, const double *y, const double *c, double L[STAGES][STAGES])
 {
     int n = w->n;
@@ -306,8 +307,8 @@ static double between(ev *w, double h, const double *y, const double *c, double 
     return size > 0 ? off / size : 0;
 }
 
-/* Polynomials through the stages, in the time since the step began.  y: accelerations as they were solved
-   for; evaluated anew they have the rounding of the direction of slip. */
+/* Polynomials through the stages, in the time since the start of the step. y: the accelerations of the
+   solution. (Evaluating them again would bring in rounding of the direction of slip.) */
 static void fit(ev *w, double h, const double *y, const stage *st, double L[STAGES][STAGES],
                 const column *col, int ncol)
 {
@@ -346,7 +347,7 @@ static void fit(ev *w, double h, const double *y, const stage *st, double L[STAG
         }
 }
 
-/* taken once: slip may start often */
+/* allocated once: slip may start often */
 typedef struct start_room {
     stage st[STAGES];
     column *col;
@@ -378,14 +379,14 @@ static start_room *room_of(ev *w)
     return m;
 }
 
-/* Steps grow with the time since rest, up to a part of what the series before took; they shrink towards rest.
- */
+/* Steps grow with the time since rest, up to a fraction of the step of the series before; they shrink towards
+   rest. */
 static double next_step(const ev *w)
 {
     return fmin(fmin(0.4 * w->start.elapsed, 0.03 * w->start.start_unit), 2 * w->series.natural);
 }
 
-/* How fast the direction is drawn to the force, at the end of the step. */
+/* The rate at which the direction of slip approaches that of the force, at the end of the step. */
 static double stiffness(const ev *w, const stage *st)
 {
     double most = 0;
@@ -395,10 +396,10 @@ static double stiffness(const ev *w, const stage *st)
     return most;
 }
 
-/* The next step since rest; w->starting says whether more follow: until a series can take steps as long. */
+/* The next step since rest. w->start.starting: more follow, until a series can take steps of this length. */
 bool slip_start(ev *w)
 {
-    const double SERIES = 10; /* what a series can follow, in times of what is drawn so fast */
+    const double SERIES = 10; /* a series can follow steps of up to this many time constants */
     double c[STAGES], L[STAGES][STAGES], A[STAGES][STAGES],
         h = w->start.elapsed > 0 ? next_step(w) : w->start.start_unit * EV_START_FIRST;
     start_room *m = room_of(w);
@@ -413,7 +414,7 @@ bool slip_start(ev *w)
                 A[i][k] = A[i][k] * c[i] + L[k][j] / (j + 1);
             A[i][k] *= c[i];
         }
-    /* a first step that drowns in rounding is tried longer, then shorter */
+    /* if rounding spoils a first step, longer ones are tried, then shorter ones */
     bool ok = false;
     double first = h;
     for (int longer = 0; longer < 5 && !ok && w->start.elapsed == 0; longer++, h *= ok ? 1 : 4)
@@ -422,7 +423,7 @@ bool slip_start(ev *w)
         h = w->start.elapsed == 0 ? first / 4 : first;
     for (int turn = 0; turn < 10 && !ok; turn++, h *= ok ? 1 : 0.25)
         ok = collocate(w, h, m->st, A, c, m->y, m->big, m->pivot);
-    /* half as long while that makes it better, which it does not where all that is off is rounding */
+    /* halves the step while that improves it; it does not if the error is rounding */
     double off = ok && w->start.elapsed > 0 ? between(w, h, m->y, c, L) : 0;
     while (ok && off > EV_START_FIT) {
         bool half = collocate(w, 0.5 * h, m->st, A, c, m->y, m->big, m->pivot);

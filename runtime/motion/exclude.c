@@ -1,35 +1,36 @@
-/* exclude: constraints that no motion keeps, with a proof.  Over a short time s from a state, a gap is
-   g + s (H u + g_t) for the rates u, which are free.  There are none that keep all gaps exactly when (Farkas)
-   weights l exist, >= 0 for gaps >= 0, with sum l H = 0 and sum l (g/s + g_t) < 0.  Rates are measured from
-   those of the state, which changes no such sum: what moves along keeps rates small that contradict each
-   other by little.  The weights are found by
-   non-negative least squares (Lawson and Hanson, Solving Least Squares Problems, ch. 23), whose solutions
-   have few non-zero entries; then constraints that are not needed are taken out one by one. */
+/* exclude: finds constraints that no motion can satisfy together, with a proof. Over a short time s from a
+   state, a gap is g + s (H u + g_t), where the rates u are free. By Farkas' lemma there are no rates that
+   keep all gaps nonnegative exactly when weights l exist, l >= 0 for inequalities, with sum l H = 0 and sum l
+   (g/s + g_t) < 0. Rates are measured relative to those of the state. This changes no such sum, and the
+   relative rates stay small, so that small contradictions are found in fast motions, too. The weights are
+   found by nonnegative least squares (Lawson and Hanson, Solving Least Squares Problems, ch. 23), whose
+   solutions have few nonzero entries; then constraints that the proof does not need are removed one by one.
+   */
 #include <math.h>
 #include <string.h>
 #include "gate.h"
 #include "base/tolerances.h"
 
-enum { MOST = 96 }; /* rows */
+enum { MOST = 96 }; /* limit of the rows */
 
 typedef struct row {
     size_t of;
     int64_t member;
-    double *H, c, size; /* c = g/s + H v + g_t; both divided by size */
-    double terms;       /* of c, taken together by size */
-    double sign;        /* of an equality: it is two rows */
+    double *H, c, size; /* c = g/s + H v + g_t; H and c are divided by size */
+    double terms;       /* sum of the absolute values of the terms of c, divided by size */
+    double sign;        /* -1 for the second row of an equality */
 } row;
 
 typedef struct rows {
     row at[MOST];
     int n, nq;
     bool out[MOST];
-    double gram[MOST][MOST]; /* of the columns [H; c], scaled */
-    double top;              /* the largest |c|, or what rounding makes of the terms */
+    double gram[MOST][MOST]; /* products of the scaled columns [H; c] */
+    double top;              /* the largest |c|, or the rounding of its terms */
 } rows;
 
 /* ---- least squares with weights >= 0 ---- */
-/* The weights of the columns in `in` by Cholesky; false: they depend on each other. */
+/* The weights of the columns listed in `in`, by Cholesky's method; false: the columns are dependent. */
 static bool solve_in(const rows *k, const int *in, int n, double *x)
 {
     double L[MOST][MOST];
@@ -43,7 +44,7 @@ static bool solve_in(const rows *k, const int *in, int n, double *x)
             L[i][j] = i == j ? sqrt(s) : s / L[j][j];
         }
     for (int i = 0; i < n; i++) {
-        double s = -k->at[in[i]].c / k->top; /* column times the target [0; -1] */
+        double s = -k->at[in[i]].c / k->top; /* product of the column with the target [0; -1] */
         for (int l = 0; l < i; l++)
             s -= L[i][l] * x[l];
         x[i] = s / L[i][i];
@@ -56,7 +57,7 @@ static bool solve_in(const rows *k, const int *in, int n, double *x)
     return true;
 }
 
-/* how much the square of what is left falls along each column */
+/* The column along which the squared residual falls fastest; -1: none. */
 static int steepest(const rows *k, const double *l, const bool *passive)
 {
     int best = -1;
@@ -73,7 +74,7 @@ static int steepest(const rows *k, const double *l, const bool *passive)
     return best;
 }
 
-/* Weights l; true: they prove that no rates keep the rows that are not out. */
+/* Computes weights l. True: they prove that no rates satisfy the rows that are not removed (`out`). */
 static bool proves(const rows *k, double *l)
 {
     bool passive[MOST] = { false };
@@ -105,7 +106,7 @@ static bool proves(const rows *k, double *l)
                 break;
         }
     }
-    /* what is left of [sum l H; sum l c + 1] */
+    /* squared residual of [sum l H; sum l c + 1] */
     double left = 1;
     for (int j = 0; j < k->n; j++) {
         left += 2 * l[j] * k->at[j].c / k->top;
@@ -154,7 +155,7 @@ static bool row_add(rows *k, gate *g, arena *a, size_t of, int64_t m, const doub
     return true;
 }
 
-/* gaps that may close over the time at hand; false: too many */
+/* Adds gaps that may close within span_; false: too many. */
 static bool rows_of_state(rows *k, gate *g, arena *a, double span_, const double *v)
 {
     const program *p = gate_program(g);
@@ -167,7 +168,7 @@ static bool rows_of_state(rows *k, gate *g, arena *a, double span_, const double
         bool held = p->contact[of].relation == REL_BILATERAL;
         const double *gap = gate_gaps(g, of);
         for (int64_t m = 0; m < gate_members(g, of); m++) {
-            memset(H, 0, (size_t)k->nq * sizeof *H); /* there may be very many members */
+            memset(H, 0, (size_t)k->nq * sizeof *H); /* cleared member by member: there may be very many */
             double rate = gate_row(g, of, m, H);
             double reach = 4 * span_ * (fabs(rate) + gate_length(g, of, m, speed));
             if (!held && gap[m] > reach)
@@ -180,7 +181,7 @@ static bool rows_of_state(rows *k, gate *g, arena *a, double span_, const double
     return k->n > 1;
 }
 
-/* ---- in words ---- */
+/* ---- message ---- */
 static const char *words(const rows *k, const double *l, gate *g, double t, arena *a)
 {
     text s = { .a = a };
@@ -231,7 +232,7 @@ const char *gate_excludes(gate *g, double t, double over, const double *q, const
         return NULL;
     for (int i = 0; i < k->n; i++)
         k->out[i] = !(l[i] > 0);
-    /* only what the proof needs */
+    /* removes rows that the proof does not need */
     for (int i = 0; i < k->n; i++) {
         double less[MOST];
         if (k->out[i])

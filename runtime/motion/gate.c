@@ -12,21 +12,21 @@
 #include "rod/rod.h"
 #include "base/tolerances.h"
 
-/* What members of a kernel put out, one after the other: values, and where they go. */
+/* Outputs of members of a kernel, one after the other: values, and their places. */
 typedef struct output_list {
     double *value;
-    int32_t *row, *col; /* row -1: of a member that is left out; col: as the row where there is none */
+    int32_t *row, *col; /* row -1: of a member that is skipped; col: the row if the kernel has no columns */
     size_t n;
 } output_list;
 
-/* Those of all members.  Places are found once, values as well where nothing changes them. */
+/* Outputs of all members. Places are computed once; values too if they are constant. */
 typedef struct outputs {
     const kernel *k;
     output_list all;
-    bool known; /* the values, for good */
+    bool known; /* the values are constant and computed */
 } outputs;
 
-/* Members that differ in the last index alone: how many come before them, the first one. */
+/* Members that differ only in the last index: the number of members before them, and the first one. */
 typedef struct member_row {
     int64_t before;
     int32_t index[MAX_INDEX];
@@ -34,8 +34,8 @@ typedef struct member_row {
 
 typedef struct gate_family {
     double *gaps;                 /* of its members */
-    outputs *gradient, *slip_map; /* kept where they are the same at all times and few; NULL: not made yet */
-    member_row *row;              /* NULL: not made yet */
+    outputs *gradient, *slip_map; /* stored if they are constant and few; NULL: not computed yet */
+    member_row *row;              /* NULL: not computed yet */
     int64_t rows;
 } gate_family;
 
@@ -44,15 +44,16 @@ struct gate {
     arena *a;
     inputs in;
     gate_family *family;
-    outputs *mass, *force, *kinetic, *potential; /* of each kernel; NULL: not made yet */
-    output_list member;                          /* room for those of one */
+    outputs *mass, *force, *kinetic, *potential; /* of each kernel; NULL: not computed yet */
+    output_list member;                          /* temporary: the outputs of one member */
     double *room;                                /* registers of a batch */
     double *one;                                 /* registers of one member */
     const double *v;
-    past_samples *past;    /* or NULL: it is not known */
-    double *react;         /* what formulas read of reactions; NULL: nothing, or it is not known */
-    double *base, *turned; /* rotations: bases, and dofs about them; NULL: there are none */
-    int64_t ran; /* kernels, member by member; those over all members count once for each of LANES */
+    past_samples *past;    /* NULL: not known */
+    double *react;         /* values of reactions for formulas; NULL: none are read, or they are not known */
+    double *base, *turned; /* rotations: bases, and the dofs relative to them; NULL: there are none */
+    /* kernels that were run, counted by member; a run over all members counts once for each LANES of them */
+    int64_t ran;
 };
 
 /* ---- an instant ---- */
@@ -214,8 +215,8 @@ static const double *run_member(gate *g, const kernel *k, const int32_t *index)
     return g->one;
 }
 
-/* ---- what kernels put out ---- */
-/* of one member, put down from place `at` on; `known`: as they are there, places alone */
+/* ---- outputs of kernels ---- */
+/* Stores the outputs of one member from place `at` on; known: only the places. */
 static void member_put(gate *g, const kernel *k, const int32_t *index, bool known, output_list *to, size_t at)
 {
     const double *reg = known ? NULL : run_member(g, k, index);
@@ -242,7 +243,7 @@ static void members_put(gate *g, outputs *o, bool known)
     }
 }
 
-/* Lanes want their registers filled: a few members are run one by one. */
+/* Run the members of a kernel in lanes? Filling their registers pays only for many members. */
 static bool in_lanes(const kernel *k)
 {
     return index_members(&k->over) >= 16 && reads_only(k, PLAIN | 1u << IN_V | 1u << IN_PRE);
@@ -255,7 +256,7 @@ static void outputs_make(gate *g, const kernel *k, outputs *o)
         members_put(g, o, true);
 }
 
-/* at the instant of the gate */
+/* Outputs at the current instant of the gate. */
 static const output_list *outputs_now(gate *g, outputs *o)
 {
     if (o->known || !o->all.n)
@@ -269,7 +270,7 @@ static const output_list *outputs_now(gate *g, outputs *o)
     return &o->all;
 }
 
-/* The outputs of a member of a family, by a kernel whose outputs are kept there. */
+/* The outputs of one member of a family, by a kernel whose outputs may be stored in `kept`. */
 static output_list of_member(gate *g, size_t of, int64_t member, const kernel *k, outputs **kept)
 {
     enum { MOST_KEPT = 1 << 18 };
@@ -346,11 +347,11 @@ double gate_row(gate *g, size_t of, int64_t member, double *H)
     return f->rate.tape.nout ? one_number(g, of, member, &f->rate) : 0;
 }
 
-/* What is done with an output of a kernel: its value, its row and column (0 where it has none). */
+/* Processes an output of a kernel: its value, row and column (0 if it has none). */
 typedef void output_use(gate *g, double x, int32_t row, int32_t col, void *to);
 
-/* All outputs of all members; `kept`: of these kernels, from call to call.  Inlined, as `use` is little work.
- */
+/* Processes all outputs of all members; `kept`: storage for these kernels from call to call. Inlined, because
+   `use` does little work. */
 static inline __attribute__((always_inline)) void each_output(gate *g, const kernels *ks, outputs **kept,
                                                               output_use *use, void *to)
 {
@@ -375,7 +376,7 @@ static void use_sum(gate *g, double x, int32_t row, int32_t col, void *to)
     sum->size += fabs(x);
 }
 
-/* v.M v/2 of second-order dofs */
+/* v.M v/2 of the second-order dofs. */
 static void use_kinetic(gate *g, double x, int32_t row, int32_t col, void *to)
 {
     const uint8_t *order = g->p->order;
@@ -463,7 +464,7 @@ bool gate_reads_reactions(const gate *g)
 
 void gate_recall(gate *g, const results *r)
 {
-    enum { MOST = 4000000 }; /* numbers, all of which are kept */
+    enum { MOST = 4000000 }; /* limit of the numbers that are stored */
     const program *p = g->p;
     size_t read = 0;
     for (size_t c = 0; c < p->ncontact; c++)
@@ -580,7 +581,7 @@ void gate_reach(gate *g, size_t of, int64_t member, bool *dofs)
         dofs[slot_at(&f->slip_map.col[i], index, f->over.n)] = true;
 }
 
-/* x with A x = b, A symmetric and positive of n <= MAX_SLIP rows; false: it is not */
+/* Solves A x = b for a symmetric positive A with n <= MAX_SLIP rows; false: A is not positive. */
 static bool solve_positive(double (*A)[MAX_SLIP], double *b, int n)
 {
     double most = 0;
@@ -604,16 +605,15 @@ static bool solve_positive(double (*A)[MAX_SLIP], double *b, int n)
     return true;
 }
 
-/* The normal of the constraint in the space of slip: nu with S^T nu = H, where the rows S of the slip span
-   the row H of the gap; false: they do not, and all of the slip is tangent. */
+/* The normal of the constraint in the space of slip: nu with S^T nu = H, if the rows S of the slip span the
+   row H of the gap; false: they do not, so all slip is tangential. */
 static bool slip_normal_of(gate *g, size_t of, int64_t member, const double *S, int n, double *nu)
 {
     int nq = g->p->nq;
     double A[MAX_SLIP][MAX_SLIP] = { 0 }, left = 0, size = 0;
     double *H = arena_array(g->a, double, (size_t)nq), *unit = arena_array(g->a, double, (size_t)nq);
     gate_row(g, of, member, H);
-    /* dofs are added up in the units that their columns have, as one may be a length and another one an angle
-     */
+    /* dofs are scaled by their columns, because one may be a length and another one an angle */
     for (int k = 0; k < nq; k++) {
         double column = 0;
         for (int i = 0; i < n; i++)
@@ -654,7 +654,7 @@ bool gate_slip(gate *g, size_t of, int64_t member, double *slip, double *size)
     const double *reg = run_member(g, k, index);
     for (int i = 0; i < n; i++)
         slip[i] = reg[k->tape.out[i]];
-    gradient_of(g, of, member); /* what is kept of it is made before the mark */
+    gradient_of(g, of, member); /* what this stores must be allocated before the mark */
     output_list map = of_member(g, of, member, &f->slip_map, &g->family[of].slip_map);
     arena_pos mark = arena_mark(g->a);
     double *S = arena_array(g->a, double, (size_t)(n * nq)), nu[MAX_SLIP], square = 0, along = 0;
@@ -696,23 +696,23 @@ void gate_sizes(double *sizes, int n)
 typedef struct check {
     gate *g;
     results *r;
-    double *sizes;    /* of the dofs: the largest kept; behind them the rates of the sample rates_at */
-    double *row;      /* room: of a constraint, at all dofs */
-    double *fastest;  /* of the dofs: the largest rates kept */
-    int64_t rates_at; /* 0: of none, as the first sample needs none */
-    double *so_far;   /* of the dofs: the largest rates of samples before so_far_at; NULL: not made yet */
+    double *sizes;    /* the largest stored size of each dof; after them the rates of the sample rates_at */
+    double *row;      /* temporary: a row of a constraint, for all dofs */
+    double *fastest;  /* the largest stored rate of each dof */
+    int64_t rates_at; /* 0: of none, because the first sample needs none */
+    double *so_far; /* the largest rate of each dof in the samples before so_far_at; NULL: not computed yet */
     int64_t so_far_at;
-    double loose;     /* relative: what the run promised, 1e-6 at least */
-    double *gap;      /* of each family: the largest gap that was kept */
-    double *force;    /* of each family: the largest normal force */
-    double *friction; /* and the largest component of friction, which may have a unit of its own */
+    double loose;     /* relative tolerance: that of the run, at least 1e-6 */
+    double *gap;      /* the largest stored gap of each family */
+    double *force;    /* the largest normal force of each family */
+    double *friction; /* and the largest component of friction, which may have a different unit */
     balance *balance;
-    gate_pairs **pairs;  /* of each family; NULL: all members are looked at */
-    gate_shapes *shapes; /* or NULL: there are no pairs of them */
-    bool *of_shapes;     /* of each family: it bounds the distance of two shapes */
+    gate_pairs **pairs;  /* of each family; NULL: all members are checked */
+    gate_shapes *shapes; /* NULL: there are no pairs of shapes */
+    bool *of_shapes;     /* of each family: does it bound the distance of two shapes? */
     arena *scratch;
     double energy_top; /* the largest size of an energy so far */
-    double **touching; /* of each family, of each member: a gap that small is none; NULL: not made */
+    double **touching; /* of each family and member: a gap below this counts as closed; NULL: not computed */
 } check;
 
 static const char *number(const check *k, double x)
@@ -722,7 +722,7 @@ static const char *number(const check *k, double x)
     return t.at;
 }
 
-/* every number of the columns; true: all finite */
+/* Checks every number of a sample; true: all are finite. */
 static bool finite_columns(check *k, int64_t at)
 {
     results *r = k->r;
@@ -767,7 +767,7 @@ static bool fails(check *k, size_t c, int64_t m, int64_t at, const char *what, d
                                      number(k, r->t[at]), what, number(k, x), why));
 }
 
-/* the member that overlaps most; -1: none does */
+/* The member with the largest overlap; -1: none overlaps. */
 typedef struct overlap {
     int64_t member;
     double depth, gap;
@@ -780,7 +780,8 @@ static void overlap_note(overlap *o, const contact_family *f, int64_t member, do
         *o = (overlap){ member, depth, gap };
 }
 
-/* Of pairs those that may overlap, and some of the others: is it true that those do not? */
+/* Checks the pairs that may overlap, and a few of the others to confirm that they do not. False: not such a
+   family. */
 static bool deepest_pair(check *k, size_t c, int64_t at, overlap *o)
 {
     enum { OTHERS = 2000 };
@@ -809,13 +810,13 @@ static overlap deepest_now(check *k, size_t c, int64_t at)
     return o;
 }
 
-/* What rounding may be measured by: sizes that overflow are none. */
+/* A size for comparison with rounding; one that overflows counts as 0. */
 static double measure(double size)
 {
     return isfinite(size) ? size : 0;
 }
 
-/* How far the largest force of the contact would move its gap in a time. */
+/* How far the largest force of the contact would move its gap within a time. */
 static double pressed_way(check *k, size_t c, int64_t m, double time)
 {
     int nq = k->r->prog->nq;
@@ -844,9 +845,9 @@ static const double *rates_before(check *k, int64_t at)
     return k->so_far;
 }
 
-/* How deep a gap may be by the run's own tolerance.  That of a step counts beside the way of a step, by rates
-   before it and by the forces: a step that went wrong has made rates of its own.  Impulses are as exact as
-   the largest one is, so rates are those of the fastest body, compared by masses. */
+/* The overlap that the tolerance of the run permits. For a step, the tolerance is relative to the motion
+   during a step, by the rates before it and by the forces (a step that failed has wrong rates). Impulses are
+   as accurate as the largest one, so the rate is that of the fastest body, compared by masses. */
 static double tolerated(check *k, size_t c, int64_t m, int64_t at)
 {
     const results *r = k->r;
@@ -854,7 +855,7 @@ static double tolerated(check *k, size_t c, int64_t m, int64_t at)
     if (r->dense || r->count.steps < 1)
         return measure(r->promised.tolerance * gate_length(k->g, c, m, k->sizes));
     double h = r->t_end / (double)r->count.steps, fastest = 0,
-           since = at > 0 ? r->t[at] - r->t[at - 1] : h; /* many steps, where not all are kept */
+           since = at > 0 ? r->t[at] - r->t[at - 1] : h; /* several steps, if not all are stored */
     double *room = arena_array(k->scratch, double, 4 * (size_t)nq + 1), *rates = room, *mass = room + nq;
     gate_sum force = { room + 2 * nq, room + 3 * nq };
     const double *before = rates_before(k, at);
@@ -879,7 +880,8 @@ static bool gaps_hold(check *k, size_t c, int64_t at)
     r->max_penetration = fmax(r->max_penetration, o.depth);
     double length = measure(gate_length(k->g, c, o.member, k->sizes)), size = fmax(length, k->gap[c]);
     double least = size > 0 ? fmin(GATE_GAP_LEAST, GATE_LOOSE * size) : GATE_GAP_LEAST;
-    /* bodies that never moved have no size; beside the way of the forces on them it is rounding */
+    /* bodies that never moved have no size; compared with the motion that their forces could cause, the
+       overlap is rounding */
     if (!r->promised.gives_way && o.depth > GATE_LOOSE * length + least &&
         o.depth > ROUND_50 * pressed_way(k, c, o.member, r->t_end) &&
         o.depth > GATE_LOOSE * length + tolerated(k, c, o.member, at))
@@ -902,8 +904,8 @@ static double opened(check *k, size_t c, int64_t m, int64_t at)
     return 2 * (r->t[at] - r->t[at - 1]) * gate_length(k->g, c, m, rates);
 }
 
-/* A gap at which a push is not a fault: rounding, beside the way over the run, where bodies never moved; and
-   what a whole step does not resolve, which closes gaps by half. */
+/* A gap at which a push is no error: rounding, relative to the motion over the whole run (for bodies that
+   never moved), and what a whole step does not resolve, because it closes gaps by half. */
 static double unresolved(check *k, size_t c, int64_t m, int64_t at)
 {
     const results *r = k->r;
@@ -913,8 +915,8 @@ static double unresolved(check *k, size_t c, int64_t m, int64_t at)
     return fmax(rounding, GATE_RESOLVED * pressed_way(k, c, m, r->t[at] - r->t[at - 1]));
 }
 
-/* The largest force that acted on the bodies of the contact, along its row: what the rounding of a reaction
-   is compared with that was 0 all the time. */
+/* The largest force on the bodies of the contact, along its row: a scale for the rounding of a reaction that
+   was always 0. */
 static double force_seen(check *k, size_t c, int64_t m)
 {
     const results *r = k->r;
@@ -932,19 +934,20 @@ static double force_seen(check *k, size_t c, int64_t m)
     return most;
 }
 
-/* Did it slip over the step to the sample?  Otherwise it may have rested, for a while at least. */
+/* Did it slip at the start and at the end of the step to this sample? Otherwise it may have stuck in between.
+ */
 static bool slid(const contact_result *x, size_t place, int64_t at)
 {
     return at > 0 && x->status[place] == STATUS_SLIP && x->status[place - (size_t)x->members] == STATUS_SLIP;
 }
 
-/* What is not a gap, beside what gaps are measured by. */
+/* A gap above this fraction of its scale counts as open. */
 static double apart_of(const check *k)
 {
     return (k->r->dense ? 1 : 1000) * k->loose;
 }
 
-/* Reactions that are kept: they push, in their cone, on what they touch. */
+/* Checks stored reactions: they push, lie in their cone, and act only where bodies touch. */
 static bool reaction_holds(check *k, size_t c, int64_t m, int64_t at, bool bound)
 {
     results *r = k->r;
@@ -969,7 +972,7 @@ static bool reaction_holds(check *k, size_t c, int64_t m, int64_t at, bool bound
         double rt = 0, most = gate_bound(k->g, c, m, rn, slid(x, place, at));
         for (int j = 0; j < x->nslip; j++)
             rt = hypot(rt, x->rt[place * (size_t)x->nslip + (size_t)j]);
-        /* where the bound is 0 friction is all rounding, of the normal forces */
+        /* with a bound of 0, friction is only the rounding of the normal forces */
         if (!(rt - most <= measure(k->loose * (k->friction[c] + most) + FORCE_ROUNDED * size)))
             return fails(k, c, m, at, "its friction force passes the bound by", rt - most);
         if (rt > most && k->friction[c] > 0)
@@ -980,7 +983,7 @@ static bool reaction_holds(check *k, size_t c, int64_t m, int64_t at, bool bound
     return true;
 }
 
-/* number of the first point of a pair of a family that is listed */
+/* Member number of the first point of a pair, in a listed family. */
 static int64_t pair_member(const contact_family *f, const int32_t *pair)
 {
     int32_t index[MAX_INDEX] = { 0 };
@@ -992,9 +995,9 @@ static int64_t pair_member(const contact_family *f, const int32_t *pair)
     return f->slots * (n + pair[1] - range_lo(&f->over, index, 1));
 }
 
-/* Where the shapes of a pair are by their points alone: they do not overlap, and push only where they were
-   close within the step.  The reactions of its points push, in their cones.  m: its first member, -1 where no
-   reactions are kept. */
+/* Checks a pair of shapes from their points alone: they do not overlap, and push only if they were close
+   during the step; the reactions of its points push and lie in their cones. m: its first member, -1 if
+   reactions are not stored. */
 static bool shape_pair_holds(check *k, size_t c, int64_t m, int64_t at, const int32_t *index)
 {
     results *r = k->r;
@@ -1017,7 +1020,7 @@ static bool shape_pair_holds(check *k, size_t c, int64_t m, int64_t at, const in
     return true;
 }
 
-/* a sample of a family whose reactions are not kept */
+/* A sample of a family whose reactions are not stored. */
 typedef struct pair_check {
     check *k;
     size_t c;
@@ -1056,7 +1059,7 @@ bool gate_plain(const gate *g, gate_shapes *bodies, size_t of)
            gate_shapes_plain(bodies, of, index, &g->in);
 }
 
-/* bodies at the sample before, then at this one */
+/* Places the bodies at the previous sample, then at this one. */
 static void shapes_place_at(check *k, int64_t at)
 {
     const results *r = k->r;
@@ -1080,8 +1083,8 @@ static void shapes_begin(check *k)
         k->of_shapes[c] = gate_plain(k->g, k->shapes, c);
 }
 
-/* Gaps at which members may push, as what reaction_holds allows is no less; NULL: they are not the same at
-   all samples, or there is more to look at than gaps and signs. */
+/* Gaps at which members may push: reaction_holds permits at least these. NULL: they change between samples,
+   or more than gaps and signs must be checked. */
 static const double *touching_gaps(check *k, size_t c)
 {
     const contact_family *f = &k->r->prog->contact[c];
@@ -1115,7 +1118,7 @@ static bool reactions_hold(check *k, size_t c, int64_t at)
     return true;
 }
 
-/* What bounds rates holds, and pushes only at its bound. */
+/* A constraint on rates holds, and pushes only at its bound. */
 static bool rates_hold(check *k, size_t c, int64_t at)
 {
     const results *r = k->r;
@@ -1145,7 +1148,7 @@ static bool rates_hold(check *k, size_t c, int64_t at)
     return holds;
 }
 
-/* The energy that was kept is that of the state. */
+/* Compares the stored energy with that of the stored state. */
 static bool energy_holds(check *k, int64_t at)
 {
     results *r = k->r;
@@ -1170,7 +1173,7 @@ static bool sample_holds(check *k, int64_t at, bool energy)
             return false;
         if (gate_knows_rate(k->g, c) && !rates_hold(k, c, at))
             return false;
-        /* a given normal force that stays bounds friction at the sample as over the step */
+        /* a constant given normal force bounds friction at the sample as well as over the step */
         bool given = p->contact[c].relation == REL_CLOSED && !p->contact[c].fed &&
                      reads_only(&p->contact[c].normal, CONSTANT);
         if (given && r->contact[c].kept && gate_knows_bound(k->g, c) && !reactions_hold(k, c, at))
@@ -1183,8 +1186,8 @@ static bool sample_holds(check *k, int64_t at, bool energy)
     return !energy || energy_holds(k, at);
 }
 
-/* Samples from..to, every stride-th.  Columns that lie in a file are read once from one end to the other:
-   what was read is let go after each stretch. */
+/* Samples from..to, every stride-th. Columns that are stored in a file are read once from start to end, and
+   their memory is released after each stretch. */
 typedef struct stretch {
     int64_t from, to, stride;
 } stretch;
@@ -1199,7 +1202,7 @@ static bool next_stretch(results *r, stretch *p)
     return p->from < p->to;
 }
 
-/* Are n numbers of each sample finite?  Several sums, so that none waits for the other. */
+/* Are n numbers of each sample finite? Several sums, so that additions need not wait for each other. */
 static bool finite_stretch(const double *x, int64_t n, const stretch *p)
 {
     double sum[4] = { 0 };
@@ -1215,7 +1218,7 @@ static bool finite_stretch(const double *x, int64_t n, const stretch *p)
     return sum[0] + sum[1] + sum[2] + sum[3] == 0;
 }
 
-/* the largest of each of n columns */
+/* The largest absolute value of each of n columns. */
 static void largest_each(const double *x, int64_t n, const stretch *p, double *most)
 {
     for (int64_t at = p->from; at < p->to; at += p->stride)
@@ -1250,7 +1253,7 @@ static bool all_finite(check *k, const stretch *p)
     return true;
 }
 
-/* sizes of dofs and reactions over the run; false: something is not finite */
+/* Scales of dofs and reactions over the run; false: something is not finite. */
 static bool survey(check *k, int64_t stride)
 {
     results *r = k->r;
@@ -1273,8 +1276,8 @@ static bool survey(check *k, int64_t stride)
     return true;
 }
 
-/* The sample at which a family was deepest by the columns: that one is looked at again whatever is left out.
- */
+/* The sample at which a family overlapped most by its column. It is always checked, even if others are
+   skipped. */
 static int64_t deepest_kept(results *r, size_t c, int64_t stride)
 {
     const contact_result *x = &r->contact[c];
@@ -1297,14 +1300,15 @@ enum { SAMPLES = 1024, NUMBERS = 20000000, ENERGIES = 16 };
 
 static double members_of_all(const check *k)
 {
-    enum { CLOSE = 16 }; /* of a point, at most */
+    enum { CLOSE = 16 }; /* limit, for each point */
     double members = 1;
     for (size_t c = 0; c < k->r->prog->ncontact; c++)
         members += k->pairs[c] ? CLOSE * gate_pairs_points(k->pairs[c]) : (double)gate_members(k->g, c);
     return members;
 }
 
-/* long runs are checked here and there: it takes a small part of the time of the run */
+/* Checks the run. In long runs only some samples are checked, so that it takes a small fraction of the time
+   of the run. */
 static bool run_holds(check *k)
 {
     results *r = k->r;
@@ -1338,7 +1342,8 @@ static bool run_holds(check *k)
     return true;
 }
 
-/* gaps that read more than t, q and parameters, and equations of motion that were never looked at */
+/* Text of what was not checked: gaps that read more than t, q and parameters, equations of motion that were
+   never checked. */
 static const char *left_out(const check *k)
 {
     const results *r = k->r;
@@ -1395,7 +1400,7 @@ void gate_initial(gate *g, double *q, double *v)
         turns_keep(g->p, g->base, q, v, NULL);
 }
 
-/* A step that was not solved: were there constraints that nothing can keep? */
+/* After a step without solution: are there constraints that exclude each other? */
 static void blame(results *r, const void *ud, arena *scratch)
 {
     enum { GROWS = 10 };
@@ -1422,7 +1427,7 @@ static void blame(results *r, const void *ud, arena *scratch)
     }
     double over = at > 0 ? r->t[at] - r->t[at - 1] : GATE_WINDOW * fmax(r->duration, r->t_end);
     const char *proof = gate_excludes(g, r->t_end, over, q, v, scratch, r->a, &where);
-    /* what shows by its second rate or later shows a little ahead */
+    /* a contradiction in second or higher rates appears a little later */
     double longest = p->rotations.n ? 0 : fmax(r->duration - r->t_end, 0) / 16, gone = 0;
     for (double s = fmin(over, longest); !proof && s > gone; s = fmin(GROWS * s, longest)) {
         for (int i = 0; i < nq; i++)
@@ -1436,7 +1441,7 @@ static void blame(results *r, const void *ud, arena *scratch)
     r->where = where;
 }
 
-/* equations of first order alone are run by other backends, too */
+/* Equations of first order only; they are also run by other backends. */
 static bool of_inclusion(const results *r)
 {
     return !strcmp(r->backend, "inclusion") || !strcmp(r->backend, "limit");
@@ -1446,7 +1451,7 @@ void gate_check(results *r, const run_options *o)
 {
     const program *p = r->prog;
     if (p->field)
-        return; /* its solvers check what they keep */
+        return; /* these solvers check their own results */
     if (p->rod)
         rod_check(r, o);
     else if (of_inclusion(r))

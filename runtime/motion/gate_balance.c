@@ -1,10 +1,10 @@
-/* gate_balance: the equations of motion, checked on what a run has kept.  Over a step
-   M (q1' - q0') = h f + h (H^T rn + S^T rt) + H^T p: forces f by their mean over both ends, reactions as they
-   were kept, impulses p of impacts.  A scheme may weigh the ends as it likes: what lies between them is no
-   fault.  Of backends whose reactions are those of an instant, M q'' = f + H^T rn + S^T rt at the samples.
-   Some of what acts is not kept: reactions of large families, friction in the whole tangent space, impulses
-   of friction and of equalities.  Dofs that it may push are left out where it may act, the others are
-   checked. */
+/* gate_balance: checks the equations of motion on the stored results of a run. Over a step,
+       M (q1' - q0') = h f + h (H^T rn + S^T rt) + H^T p
+   with the mean forces f of both ends, stored reactions, and impulses p of impacts. Schemes may weight the
+   two ends differently, so every value between both ends is accepted. If the reactions of a backend are those
+   of an instant, M q'' = f + H^T rn + S^T rt is checked at the samples. Some forces and impulses are not
+   stored: reactions of large families, friction in the whole tangent space, impulses of friction and of
+   equalities. Dofs on which they may act are skipped at those times; the others are checked. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +14,7 @@
 #include "program/system.h"
 #include "base/tolerances.h"
 
-/* of a dof: where its equation is missed by most, by how much, and its largest terms.  As forces. */
+/* For a dof: the sample with the largest defect, the defect, and its largest terms, as forces. */
 typedef struct missed {
     double by, size;
     int64_t at;
@@ -24,22 +24,23 @@ struct balance {
     gate *g;
     results *r;
     bool steps, instants; /* what can be checked: steps; single samples */
-    bool forces_stay;     /* they are the same at all samples, and known */
-    bool rows_stay;       /* those of contacts are the same wherever bodies are */
-    int64_t each, seen;   /* of steps one in so many is checked, where families are large */
-    size_t *next;         /* of each family: the impact that comes next */
-    size_t reset;         /* the reset that comes next */
-    double *resets;       /* their times in order: steps that were taken back have theirs too */
-    bool *unknown;        /* dofs that something may push which is not kept */
-    gate_sum mass[2], force[2], push[2]; /* the same one for both ends, where nothing changes */
-    gate_sum jolt[2], rate;              /* jolt: of impulses, where the impacts were, as each end shows it */
-    gate_sum jolt_end[2];                /* the same where the ends are */
-    bool hit;                            /* there are impacts in the step at hand: only then these count */
-    gate_sum acted;                      /* room of one sum */
-    double *change, *q, *v, *diagonal;   /* room of nq each */
-    double *fastest;    /* of each family: the largest slip in several directions of the run */
+    bool forces_stay;     /* forces are constant and known */
+    bool rows_stay;       /* rows of contacts do not depend on the state */
+    int64_t each, seen;   /* with large families, only every `each`-th step is checked */
+    size_t *next;         /* next impact of each family */
+    size_t reset;         /* the next reset */
+    double *resets;       /* times of resets in order, including those of steps that were repeated */
+    bool *unknown;        /* dofs on which something may act that is not stored */
+    gate_sum mass[2], force[2], push[2]; /* both ends share one if nothing changes */
+    /* jolt: impulses, on the rows at the time of the impact, extrapolated from each end */
+    gate_sum jolt[2], rate;
+    gate_sum jolt_end[2];              /* the same, on the rows at the ends */
+    bool hit;                          /* the current step contains impacts; otherwise jolts do not count */
+    gate_sum acted;                    /* temporary: one sum */
+    double *change, *q, *v, *diagonal; /* temporary, nq numbers each */
+    double *fastest;    /* of each family: the largest slip of the run, for several directions */
     missed *dof, *step; /* at instants; over steps */
-    bool *ever;         /* dofs whose equation was looked at */
+    bool *ever;         /* dofs whose equation was checked */
 };
 
 static gate_sum sum_new(arena *a, int n)
@@ -47,14 +48,14 @@ static gate_sum sum_new(arena *a, int n)
     return (gate_sum){ arena_array(a, double, (size_t)n), arena_array(a, double, (size_t)n) };
 }
 
-/* of both ends */
+/* Sums for both ends. */
 static void sums_new(gate_sum *s, arena *a, int n, bool same)
 {
     s[0] = sum_new(a, n);
     s[1] = same ? s[0] : sum_new(a, n);
 }
 
-/* does that of the other end stand for it? */
+/* Is the sum of the other end the same one? */
 static bool sum_known(const gate_sum *s, int end)
 {
     return end && s[1].at == s[0].at;
@@ -94,7 +95,7 @@ balance *balance_new(gate *g, results *r, arena *a)
     b->steps = known && !r->dense && r->samples == r->count.steps + 1;
     b->each = 1;
     for (size_t c = 0; c < p->ncontact; c++)
-        if (!r->contact[c].kept) /* such runs have many dofs, and little of each step that can be known */
+        if (!r->contact[c].kept) /* such runs have many dofs, and little is known about each of their steps */
             b->each = 1 + (int64_t)(fmin((double)r->samples, 1000) * p->nq / 400000);
     b->unknown = arena_array(a, bool, (size_t)p->nq);
     b->resets = arena_array(a, double, r->count.resets.n + 1);
@@ -127,7 +128,7 @@ balance *balance_new(gate *g, results *r, arena *a)
     return b;
 }
 
-/* ---- what acts at an instant ---- */
+/* ---- forces at an instant ---- */
 static bool first_order(const program *p, int i)
 {
     return p->order && p->order[i] == 1;
@@ -141,7 +142,7 @@ static bool any_of(const double *x, size_t n)
     return false;
 }
 
-/* reactions of sample `at`, on the rows of where the gate stands */
+/* Adds the reactions of sample `at`, on the rows of the gate's current state. */
 static void pushes(balance *b, int64_t at, gate_sum *to)
 {
     const results *r = b->r;
@@ -164,21 +165,22 @@ static double dense_now(const results *r, dense_item x, double t)
     return r->dense->at(r->dense->of, &x, t);
 }
 
-/* ---- what is not kept ---- */
-/* friction that has no components, in the whole tangent space */
+/* ---- what is not stored ---- */
+/* Friction without components, in the whole tangent space. */
 static bool all_around(const contact_family *f)
 {
     return f->friction != FRICTION_NONE && !f->slip_given;
 }
 
-/* How far a member may come within a step of length h, where the gate stands, and what rounds its gap. */
+/* How far a gap may change within a step of length h, from the current state of the gate, plus its rounding.
+ */
 static double way_of(balance *b, size_t c, int64_t m, double h)
 {
     return 2 * h * gate_length(b->g, c, m, b->v) + GATE_LOOSE * gate_length(b->g, c, m, b->q) +
            GATE_GAP_LEAST;
 }
 
-/* Members of a family are alike: of a few of them, ten times as far. */
+/* An estimate for all members: ten times the largest of a few, because members are alike. */
 static double way_of_all(balance *b, size_t c, double h)
 {
     enum { FEW = 8 };
@@ -189,7 +191,7 @@ static double way_of_all(balance *b, size_t c, double h)
     return 10 * most;
 }
 
-/* in the step to the sample; between both where values are known at any time */
+/* Does it push in the step to the sample? With values at any time: also halfway. */
 static bool pushes_at(const results *r, size_t c, int64_t at, int64_t m)
 {
     const contact_result *x = &r->contact[c];
@@ -200,10 +202,12 @@ static bool pushes_at(const results *r, size_t c, int64_t at, int64_t m)
     return x->rn[place] != 0 || any_of(x->rt + place * ns, ns);
 }
 
-/* Dofs of a family on which something may act in the step to the sample.  hit: impacts are among it. */
+/* Marks dofs of a family on which something may act in the step to the sample that is not stored. hit:
+   including impacts. */
 static void leave_out(balance *b, size_t c, int64_t at, double h, bool hit)
 {
-    enum { MANY = 1000000 }; /* more are all left out: it would take longer than a step */
+    /* above this number all are skipped, because checking would take longer than the step */
+    enum { MANY = 1000000 };
     const contact_family *f = &b->r->prog->contact[c];
     const contact_result *x = &b->r->contact[c];
     bool by_gap = hit || !x->kept, gaps = by_gap && f->relation == REL_GAP && gate_knows_gap(b->g, c),
@@ -221,7 +225,7 @@ static void leave_out(balance *b, size_t c, int64_t at, double h, bool hit)
         memset(b->unknown, true, (size_t)b->r->prog->nq * sizeof *b->unknown);
 }
 
-/* the gate at the sample, and sizes of positions and rates */
+/* Sets the gate to the sample, and computes sizes of positions and rates. */
 static void stand_to_leave_out(balance *b, int64_t at)
 {
     const results *r = b->r;
@@ -234,7 +238,7 @@ static void stand_to_leave_out(balance *b, int64_t at)
     gate_at(b->g, r->t[at], q, v);
 }
 
-/* false: all dofs are left out */
+/* False: all dofs are skipped. */
 static bool some_known(balance *b, int64_t at, double h, bool hit)
 {
     const results *r = b->r;
@@ -251,7 +255,7 @@ static bool some_known(balance *b, int64_t at, double h, bool hit)
         stands = true;
         leave_out(b, c, at, h, impulses);
     }
-    /* first-order equations hold at the end, and reactions are means over the step */
+    /* first-order equations hold at the end of the step, while reactions are means over the step */
     for (int i = 0; gate_reads_reactions(b->g) && i < nq; i++)
         b->unknown[i] |= first_order(r->prog, i);
     for (int i = 0; i < nq; i++)
@@ -277,7 +281,7 @@ static void stand(balance *b, double t, const double *q, const double *v, const 
     }
 }
 
-/* Forces, masses times x and reactions of sample `of` at the instant of sample `at`. */
+/* At the instant of sample `at`: forces, masses times x, and the reactions of sample `of`. */
 static void stand_at(balance *b, int64_t at, int64_t of, const double *x, int end)
 {
     const results *r = b->r;
@@ -288,8 +292,8 @@ static void stand_at(balance *b, int64_t at, int64_t of, const double *x, int en
         pushes(b, of, &b->push[end]);
 }
 
-/* The same between two samples, from a backend that has values at any time: where pieces meet, forces with
-   kinks and slips that turn have two values. */
+/* The same halfway between two samples, for backends with values at any time: at samples, where pieces meet,
+   forces with kinks and turning slips have two values. */
 static void stand_between(balance *b, int64_t at)
 {
     const results *r = b->r;
@@ -323,7 +327,7 @@ static void enter(missed *m, int64_t at, double defect, double size)
 }
 
 /* ---- an instant ---- */
-/* A slip that has only just begun is as small as its rounding: that decides which way it goes. */
+/* Is there a slip so small that rounding decides its direction? */
 static bool by_chance(const balance *b, int64_t at)
 {
     for (size_t c = 0; c < b->r->prog->ncontact; c++) {
@@ -342,8 +346,8 @@ static double terms_size(const balance *b, int i)
     return b->mass[0].size[i] + b->force[0].size[i] + b->push[0].size[i];
 }
 
-/* The rows of a rotation are those of a frame that turns: they are taken together, and their terms are no
-   smaller than what turning does to the momentum, though that may cancel. */
+/* The three equations of a rotation belong to a turning frame, so they are compared together. Their size is
+   at least the effect of turning on the momentum, which may cancel. */
 static double rotation_size(balance *b, int32_t first, const double *v)
 {
     double size = 0, speed = 0, momentum = 0;
@@ -390,8 +394,8 @@ void balance_instant(balance *b, int64_t at)
 }
 
 /* ---- a step ---- */
-/* Where the motion was at a time within the step, as its sample at one end shows: an impact turns the motion
-   round, so that rows there need not lie between those of both ends. */
+/* Sets the gate to a time within the step, extrapolated from the sample at one end. An impact reverses the
+   motion, so rows there need not lie between those of both ends. */
 static void stand_near(balance *b, int64_t sample, double t)
 {
     const results *r = b->r;
@@ -404,8 +408,8 @@ static void stand_near(balance *b, int64_t sample, double t)
     gate_at(b->g, t, b->q, v);
 }
 
-/* Impacts between both samples; how many.  Their impulses act on rows of where they were, as the sample at
-   one end shows it, and of that sample. */
+/* Adds the impulses of the impacts between both samples and returns their number. They act on the rows at the
+   time of the impact, as extrapolated from one end, and on the rows at that end. */
 static size_t impulses(balance *b, int64_t at, double per, int end)
 {
     const results *r = b->r;
@@ -445,7 +449,7 @@ static int hit_before(const void *a, const void *b)
     return (x->t > y->t) - (x->t < y->t);
 }
 
-/* those before the end of the step to the sample, in the order of time; how many */
+/* Impacts before the end of the step to the sample, in the order of time; returns their number. */
 static size_t hits_of(const balance *b, int64_t at, one_hit *to, size_t most)
 {
     const results *r = b->r;
@@ -459,7 +463,7 @@ static size_t hits_of(const balance *b, int64_t at, one_hit *to, size_t most)
     return n;
 }
 
-/* what acts at the instant where the gate stands lies between what acts at both ends too */
+/* Extends the range between both ends by the forces at the current state of the gate. */
 static void reach(balance *b, gate_sum *ends)
 {
     const program *p = b->r->prog;
@@ -473,7 +477,8 @@ static void reach(balance *b, gate_sum *ends)
     }
 }
 
-/* forces, and what the change of the rates is worth, where impacts turn the motion round */
+/* The same for forces and masses times the change of rates at the time of an impact, where the motion
+   reverses. */
 static void instant_reach(balance *b)
 {
     int nq = b->r->prog->nq;
@@ -489,7 +494,7 @@ static void instant_reach(balance *b)
     }
 }
 
-/* the rates at hand go over an impact, forth or back */
+/* Changes the current rates by an impact, forwards or backwards. */
 static void rates_over(balance *b, const one_hit *x, double sign)
 {
     int nq = b->r->prog->nq;
@@ -502,8 +507,8 @@ static void rates_over(balance *b, const one_hit *x, double sign)
     instant_reach(b);
 }
 
-/* Around an impact within the step rates, and the forces that read them, need not lie between those of both
-   ends: from either end they follow from the impulses. */
+/* Around an impact within the step, rates and forces that depend on them need not lie between those of both
+   ends. They are computed from either end by the impulses. */
 static void between_hits(balance *b, int64_t at)
 {
     enum { MOST = 256 };
@@ -521,7 +526,8 @@ static void between_hits(balance *b, int64_t at)
     }
 }
 
-/* first-order equations hold at the end; what they lack is counted over the step, as the others */
+/* First-order equations hold at the end of the step. Their defect is counted over the step, as that of the
+   others. */
 static void first_order_rows(balance *b, int64_t at, double h)
 {
     const results *r = b->r;
@@ -539,7 +545,7 @@ static void first_order_rows(balance *b, int64_t at, double h)
     }
 }
 
-/* a quantity of both ends of the step: between them lies all that a scheme may take */
+/* A quantity at both ends of the step: a scheme may use any value between them. */
 typedef struct between {
     double middle, half, size;
 } between;
@@ -550,8 +556,9 @@ static inline between ends_of(const gate_sum *of, int i)
                       0.5 * (of[0].size[i] + of[1].size[i]) };
 }
 
-/* What impulses may add to row i.  An impact at the start may come before the first sample; whole steps,
-   and springs, have theirs in rn as well: then each impulse may count or not. */
+/* The range of the contributions of impulses to equation i. An impact at the start may precede the first
+   sample; in whole steps, and with springs, impulses are contained in rn as well. In these cases each impulse
+   may count or not. */
 typedef struct range {
     double lo, hi;
 } range;
@@ -560,7 +567,7 @@ static range impulses_of(const balance *b, int i, int64_t at, double h)
 {
     const results *r = b->r;
     between j = ends_of(b->jolt, i);
-    /* rows there are known to first order: what the next one does is a part of that */
+    /* rows are known to first order there; the next order is a fraction of that */
     for (int end = 0; end < 2; end++)
         j.half = fmax(j.half, GATE_TURNED * fabs(b->jolt[end].at[i] - b->jolt_end[end].at[i]));
     bool unsure = r->count.at_once || at == 1 || r->promised.gives_way;
@@ -572,20 +579,20 @@ static range impulses_of(const balance *b, int i, int64_t at, double h)
     return x;
 }
 
-/* by how much row i is beyond what impulses may add over a step, and what of that is not a fault: what lies
-   between both ends, and rounding; size: of its terms */
+/* The defect of equation i over a step (by), beyond the range of impulses; the part of it that is no error
+   (slack): the difference of both ends, and rounding; and the size of its terms. */
 typedef struct lack {
     double by, slack, size;
 } lack;
 
-/* does an impulse act on row i in the step? */
+/* Does an impulse act on equation i in the step? */
 static inline bool row_hit(const balance *b, int i)
 {
     return b->hit && (b->jolt[0].size[i] != 0 || b->jolt[1].size[i] != 0 || b->jolt_end[0].size[i] != 0 ||
                       b->jolt_end[1].size[i] != 0);
 }
 
-/* inlined: of rows that nothing hits, most, little is left */
+/* Inlined: most equations have no impacts, and little of this remains for them. */
 static inline __attribute__((always_inline)) lack step_lack(const balance *b, int i, int64_t at, double h,
                                                             bool is_hit)
 {
@@ -600,13 +607,13 @@ static inline __attribute__((always_inline)) lack step_lack(const balance *b, in
     }
     double size = m.size + h * acts;
     double rounded = ROUND_20 * (size + b->rate.size[i]) + ROUND_2 * r->t[at] * acts;
-    if (r->promised.gives_way) /* steps are as long as the tolerance allows */
+    if (r->promised.gives_way) /* steps have the length that the tolerance permits */
         slack += slack + 100 * r->promised.tolerance * b->rate.size[i];
     return (lack){ by, slack + rounded, size };
 }
 
-/* What a turn of the frame by w h does to the momentum, and to a change of it, which is that of either end of
-   the step.  The rates at the end are in b->rate. */
+/* The effect of a rotation of the frame by w h on the momentum, and on a change of momentum, taken at either
+   end of the step. The rates of the end are in b->rate. */
 typedef struct turn_size {
     double momentum, change;
 } turn_size;
@@ -624,8 +631,8 @@ static turn_size turned_by(const balance *b, int32_t first, int64_t at, double h
     return (turn_size){ h * speed * momentum, h * speed * change };
 }
 
-/* The rows of a rotation are those of a frame that turns during the step: they are taken together, and their
-   terms are no smaller than what turning does to the momentum, though that may cancel. */
+/* The three equations of a rotation belong to a frame that turns during the step, so they are compared
+   together. Their size is at least the effect of turning on the momentum, which may cancel. */
 static double step_defect(const balance *b, int i, int64_t at, double h, double *size)
 {
     int32_t first = b->r->prog->rotations.n ? turns_of(b->r->prog, i) : -1;
@@ -644,7 +651,8 @@ static double step_defect(const balance *b, int i, int64_t at, double h, double 
     return all.by - all.slack;
 }
 
-/* All rows as if nothing hit or turned: defects and sizes.  One loop over plain arrays, for lanes. */
+/* Defects and sizes of all equations, without impacts and rotations. One loop over plain arrays, so that
+   compilers vectorise it. */
 static void plain_rows(const balance *b, int64_t at, double h, double *restrict defect, double *restrict size)
 {
     for (int i = 0; i < b->r->prog->nq; i++) {
@@ -654,7 +662,7 @@ static void plain_rows(const balance *b, int64_t at, double h, double *restrict 
     }
 }
 
-/* A reset in the step is not a force.  One at its end may be noted later by rounding. */
+/* A reset in the step is not a force. One at its end may be recorded slightly later by rounding. */
 static bool was_reset(balance *b, int64_t at)
 {
     const results *r = b->r;
@@ -672,7 +680,7 @@ void balance_step(balance *b, int64_t at)
         return;
     double h = r->t[at] - r->t[at - 1];
     b->hit = impulses(b, at, 0, 0) > 0;
-    /* what formulas read of reactions before and after an impact is not kept */
+    /* the reactions that formulas read before and after an impact are not stored */
     if (!(h > 0) || was_reset(b, at) || (b->hit && gate_reads_reactions(b->g)) ||
         !some_known(b, at, h, b->hit))
         return;
@@ -698,7 +706,7 @@ void balance_step(balance *b, int64_t at)
         double size = b->v[i], defect = b->q[i];
         if (turns || row_hit(b, i))
             defect = step_defect(b, i, at, h, &size);
-        /* impulses are no measure of forces */
+        /* impulses give no scale for forces */
         enter(&b->step[i], at, defect / h, b->hit ? 0 : size / h);
         b->ever[i] = true;
     }
@@ -715,8 +723,8 @@ static bool misses(balance *b, int i, int64_t at, double by)
     return results_fail(r, mass_where(r->prog, i), t.at);
 }
 
-/* A dof on which little acts is known no better than by rounding of the others: they are compared by what
-   forces do to the masses. */
+/* The least size for comparing the force on a dof: rounding of the forces on the other dofs, compared by
+   their effect on the masses. */
 static double least_force(balance *b, const missed *of, const double *mass)
 {
     double most = 0;
@@ -726,8 +734,8 @@ static double least_force(balance *b, const missed *of, const double *mass)
     return DOF_LEAST * most;
 }
 
-/* What rounding of the positions makes of the force on a dof: at rest in an equilibrium that is all there is.
-   By differences along a few directions, as positions of several bodies may cancel. */
+/* The change of the force on a dof by rounding of the positions: at rest in equilibrium there is nothing
+   else. Computed from differences along a few directions, because changes of several bodies may cancel. */
 static double rounded_force(balance *b, int i, int64_t at)
 {
     enum { DIRECTIONS = 4 };
@@ -776,7 +784,7 @@ bool balance_holds(balance *b)
            within(b, b->step, mass, BALANCE_LOOSE, !r->promised.gives_way);
 }
 
-/* what was never looked at, and why; NULL: every dof was */
+/* Text: what was never checked, and why; NULL: every dof was checked. */
 const char *balance_unchecked(const balance *b, arena *a)
 {
     const results *r = b->r;

@@ -1,5 +1,5 @@
-/* gate_pairs: which of very many pairs of points may overlap, by an order of the points along one axis.  It
-   shares nothing with the search that solvers use (near.c). */
+/* gate_pairs: finds which of very many pairs of points may overlap, by sorting the points along one axis. It
+   shares nothing with the search of the solvers (near.c). */
 #include <math.h>
 #include <stdlib.h>
 #include "gate.h"
@@ -14,14 +14,14 @@ struct gate_pairs {
     const contact_family *f;
     arena *a;
     double reach;
-    int first; /* index whose points are near_a of the family */
+    int first; /* index that numbers the points near_a of the family */
     int32_t lo0, n0, lo1, n1;
-    int64_t *before; /* of each index 0: members before its own */
-    placed *order;   /* points of index 1 */
+    int64_t *before; /* for each value of index 0: number of members before its own */
+    placed *order;   /* points of index 1, sorted */
     vec(int64_t) found;
 };
 
-/* one index decides over each of both points, and nothing but parameters over what they reach */
+/* Does each of two indices determine one point, and do radii depend only on parameters? */
 static bool fits(const contact_family *f)
 {
     enum { MANY = 1 << 15 };
@@ -42,7 +42,7 @@ static void row_bounds(const contact_family *f, int32_t i, int64_t *lo, int64_t 
     *hi = range_hi(&f->over, index, 1);
 }
 
-/* the largest, row by row */
+/* The largest reach, row by row. */
 static double longest_reach(const gate_pairs *p, const double *param)
 {
     kernel k = p->f->near_reach;
@@ -112,7 +112,7 @@ static int by_place(const void *a, const void *b)
     return x->x < y->x ? -1 : x->x > y->x;
 }
 
-/* along which the points are spread most; -1: some are not finite */
+/* The axis along which the points are spread most; -1: some are not finite. */
 static int widest_axis(const gate_pairs *p, const double *q)
 {
     double widest = -1;

@@ -1,6 +1,6 @@
-/* gate_shapes: how far two shapes of a run are apart, from its states alone.  The point of the difference of
-   both bodies that is nearest to the origin is found by Wolfe's method (P. Wolfe, Finding the nearest point
-   in a polytope, 1976), which looks at no faces and edges and at nothing that a solver left. */
+/* gate_shapes: the distance of two shapes of a run, from its states alone. Wolfe's method (P. Wolfe, Finding
+   the nearest point in a polytope, 1976) finds the point of the difference of both bodies that is nearest to
+   the origin. It uses neither faces and edges nor anything from a solver. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,15 +11,18 @@
 typedef struct carried {
     const double *table; /* its points, `width` numbers each, in the frame of the body */
     int n, dim, width;
-    double round;         /* of a ball around all of it */
-    double disk, axis[3]; /* radius of the disk across the axis of a cylinder, whose ends are the points */
-    double E[9];          /* else, of an ellipsoid: its inverse matrix, 3 x 3 */
-    double place[3], turn[9]; /* now */
-    double was[3], before[9]; /* at the other instant that was asked for */
-    double middle[3], reach;  /* of its points, in the frame of the body; a ball around it is left out */
+    double round; /* radius of a ball that is added to every point */
+    /* cylinder: radius of the disk across the axis; the points are the ends of the axis */
+    double disk, axis[3];
+    double E[9];              /* ellipsoid: its inverse matrix, 3 x 3 */
+    double place[3], turn[9]; /* current position and rotation */
+    double was[3], before[9]; /* position and rotation at the previous placement */
+    /* middle of its points in the frame of the body, and distance of the farthest one, without `round` */
+    double middle[3], reach;
 } carried;
 
-/* what a body covers of an axis; the index that names it, and whether that is the first one of its pairs */
+/* The interval that a body covers on an axis; the index that names the body, and whether it is the first one
+   of its pairs. */
 typedef struct covering {
     double lo, hi;
     int32_t i;
@@ -29,9 +32,9 @@ typedef struct covering {
 struct gate_shapes {
     const program *p;
     arena *a;
-    carried **body; /* of each shape that may touch another one, of each instance */
+    carried **body; /* of each shape that may touch another one, and of each instance */
     double *reg;
-    covering *order; /* room: bodies of a family of pairs */
+    covering *order; /* temporary: bodies of a family of pairs */
     size_t room;
 };
 
@@ -40,7 +43,7 @@ static double dot3(const double *a, const double *b)
     return a[0] * b[0] + a[1] * b[1] + a[2] * b[2];
 }
 
-/* the inverse of the matrix of an ellipsoid, in the plane with a third axis of length 0 */
+/* Stores the inverse of the matrix of an ellipsoid; in the plane the third axis has length 0. */
 static void ellipsoid_begin(carried *b, const double *A)
 {
     int n = b->dim;
@@ -57,7 +60,7 @@ static void ellipsoid_begin(carried *b, const double *A)
         b->E[i] = i / 3 < n && i % 3 < n ? minor[3 * (i % 3) + i / 3] / det : 0;
 }
 
-/* what its points are surrounded by; how far that reaches, but for a ball */
+/* Stores what is added to the points of a shape; returns its size, except for balls. */
 static double round_begin(carried *b, const shape_info *s)
 {
     double length = 0;
@@ -151,7 +154,7 @@ void gate_shapes_place(gate_shapes *g, const inputs *in)
     }
 }
 
-/* a point of the body where it is now, drawn towards its middle by a share of the way */
+/* A point of the body in its current pose, moved towards the middle of the body by the fraction `drawn`. */
 static void point_at(const carried *b, int i, double drawn, double *x)
 {
     double y[3] = { 0 };
@@ -168,7 +171,7 @@ static bool is_curved(const carried *b)
     return b->disk > 0 || b->E[0] > 0;
 }
 
-/* the point of a disk or an ellipsoid that lies furthest along n, from its middle */
+/* The point of a disk or an ellipsoid that is farthest along n, relative to its middle. */
 static void round_furthest(const carried *b, const double *n, double *x)
 {
     double own[3], y[3] = { 0 }, length = 0;
@@ -190,7 +193,7 @@ static void round_furthest(const carried *b, const double *n, double *x)
         x[k] = dot3(b->turn + 3 * k, y);
 }
 
-/* the point that lies furthest along n; *most: how far */
+/* The point that is farthest along n; *most: its distance along n. */
 static void furthest(const carried *b, const double *n, double drawn, double *x, double *most)
 {
     double y[3];
@@ -263,13 +266,14 @@ static void corral_point(const corral *c, double *x)
             x[k] += c->weight[i] * c->point[i][k];
 }
 
-/* towards the nearest point of the affine hull, as far as weights stay positive; false: that is the end */
+/* Moves towards the nearest point of the affine hull while weights stay positive; false: it has been reached.
+ */
 static bool corral_narrows(corral *c)
 {
     double w[CORNERS], far = 1;
     int out = -1, n = 0;
     if (!affine_nearest(c, w)) {
-        c->n--; /* the newest adds nothing */
+        c->n--; /* the newest point adds nothing */
         return false;
     }
     for (int i = 0; i < c->n; i++)
@@ -290,7 +294,7 @@ static bool corral_narrows(corral *c)
     return true;
 }
 
-/* The distance of the points of two bodies, and the direction from y to x that it has; 0: they meet. */
+/* The distance of the points of two bodies, and its direction from y to x; 0: they meet. */
 static double distance(const carried *x, const carried *y, double drawn, double *n)
 {
     enum { MOST = 200 };
@@ -323,13 +327,13 @@ static double distance(const carried *x, const carried *y, double drawn, double 
         while (corral_narrows(&c))
             ;
         corral_point(&c, at);
-        if (!(dot3(at, at) < length * length)) /* it comes nearer at each step, but for rounding */
+        if (!(dot3(at, at) < length * length)) /* each step must come nearer; if not, the rest is rounding */
             return length;
     }
     return sqrt(dot3(at, at));
 }
 
-/* how far they overlap along a direction from y to x */
+/* How far the bodies overlap along a direction from y to x. */
 static double overlap_along(const carried *x, const carried *y, const double *n)
 {
     double back[3] = { -n[0], -n[1], -n[2] }, p[3], most_x, most_y;
@@ -338,12 +342,12 @@ static double overlap_along(const carried *x, const carried *y, const double *n)
     return most_x + most_y;
 }
 
-/* A direction n turned by u and v along two others across it; how far bodies overlap along it. */
+/* A direction n, turned by u and v towards two directions across it, and the overlap along it. */
 typedef struct turning {
     const carried *x, *y;
     double n[3], along_u[3], along_v[3];
-    double u;      /* where v is sought */
-    double widest; /* to both sides */
+    double u;      /* the value of u while v is searched */
+    double widest; /* range of u and v to both sides */
 } turning;
 
 static double overlap_turned(const turning *t, double u, double v)
@@ -357,7 +361,7 @@ static double overlap_turned(const turning *t, double u, double v)
     return overlap_along(t->x, t->y, n);
 }
 
-/* where a function of one number is least, by golden sections */
+/* Minimum of a function of one number, by golden sections. */
 static double least_of(const turning *t, double (*of)(const turning *t, double at), double *least)
 {
     enum { SECTIONS = 16 };
@@ -398,7 +402,7 @@ static double least_over_v(const turning *t, double u)
     return least;
 }
 
-/* The overlap of curved bodies near a direction, which is no more than that along it. */
+/* The smallest overlap of curved bodies along directions near n. */
 static double overlap_near(const carried *x, const carried *y, const double *n)
 {
     enum { PASSES = 3 };
@@ -430,8 +434,8 @@ static double overlap_near(const carried *x, const carried *y, const double *n)
     return most;
 }
 
-/* Bodies that meet are drawn together until they do not: along the direction in which they are apart then
-   they overlap by no more than this. */
+/* If bodies meet, they are shrunk until they do not. Along the direction of their distance then, the overlap
+   of the original bodies is an upper bound. */
 static double overlap(const carried *x, const carried *y)
 {
     enum { DRAWN = 6 };
@@ -459,7 +463,7 @@ static void middle_at(const carried *b, const double *place, const double *turn,
         x[k] = place[k] + dot3(turn + 3 * k, b->middle);
 }
 
-/* how far a point of it has come at most since the other instant */
+/* The largest distance that a point of the body has moved since the previous placement. */
 static double way_of(const carried *b)
 {
     double from[3], to[3], far = 0, turn = 0;
@@ -480,7 +484,8 @@ static int by_lo(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* bodies that an index k of the family stands for, along an axis, behind the n in the order */
+/* Adds to the order, after its first n, the bodies that index k of the family numbers, with their intervals
+   on an axis. */
 static size_t coverings_put(gate_shapes *g, const contact_family *f, int k, int axis, size_t n)
 {
     const slot_map *first = &f->pair.first_of, *second = &f->pair.second_of;
@@ -510,7 +515,7 @@ static size_t coverings_put(gate_shapes *g, const contact_family *f, int k, int 
     return n;
 }
 
-/* the axis along which they are spread most */
+/* The axis along which the bodies are spread most. */
 static int axis_of(gate_shapes *g, const contact_family *f)
 {
     int best = 0;
@@ -562,14 +567,15 @@ shapes_apart gate_shapes_pair(const gate_shapes *g, size_t of, const int32_t *in
     for (int k = 0; k < 3; k++)
         far += (a[k] - b[k]) * (a[k] - b[k]);
     far = sqrt(far) - s.size;
-    if (far > s.way + s.size) { /* by the balls around them */
+    if (far > s.way + s.size) { /* separated by the distance of the balls around them */
         s.gap = far;
         return s;
     }
     s.gap = distance(x, y, 0, n);
     if (s.gap == 0)
         s.gap = -overlap(x, y);
-    else if (is_curved(x) || is_curved(y)) /* what the direction proves: its corners lie too close together */
+    /* along the direction of distance, because corners of the polytope are too close together */
+    else if (is_curved(x) || is_curved(y))
         s.gap = -overlap_near(x, y, n);
     s.gap -= round;
     return s;
@@ -577,7 +583,8 @@ shapes_apart gate_shapes_pair(const gate_shapes *g, size_t of, const int32_t *in
 
 bool gate_shapes_plain(gate_shapes *g, size_t of, const int32_t *index, const inputs *in)
 {
-    enum { N = 6, POINT = 15 }; /* feature.n, and .point or .of_a, among the numbers of one */
+    /* places of feature.n and of .point or .of_a among the numbers of a feature */
+    enum { N = 6, POINT = 15 };
     const contact_family *f = &g->p->contact[of];
     int last = f->over.n - 1;
     const carried *x = &g->body[f->pair.first][slot_at(&f->pair.first_of, index, last)],
@@ -591,7 +598,8 @@ bool gate_shapes_plain(gate_shapes *g, size_t of, const int32_t *index, const in
         d[k] = x->place[k] + arm * x->turn[3 * k] - y->place[k];
         far += d[k] * d[k];
     }
-    for (int k = 0; curved && k < x->dim; k++) /* along the normal: from point to point, without rounds */
+    /* along the normal, between the points, without the rounded parts */
+    for (int k = 0; curved && k < x->dim; k++)
         what[N + k] = (x->turn[k] * d[0] + x->turn[3 + k] * d[1] + x->turn[6 + k] * d[2]) / sqrt(far);
     arena_pos mark = arena_mark(g->a);
     double *reg = arena_array(g->a, double, f->gap.tape.nreg + 1);

@@ -53,14 +53,16 @@ static bool comes(const meeting *k)
     return contact_opens(k->c) && k->before < -k->tol_u;
 }
 
-/* Newton's law asks for the share e of the rate before, Poisson's for a share of the impulse. */
+/* The target rate after a shock. Newton's law restores a fraction e of the approach speed; Poisson's law
+   restores a fraction of the impulse instead. */
 static double restitution(const meeting *k)
 {
     return k->c->fam->f->impact == IMPACT_NEWTON && comes(k) ? k->e * k->before : 0;
 }
 
 /* ---- coefficients of friction at rest ---- */
-/* who rests, before anything is solved; true: some have a coefficient of their own for that */
+/* Decides which contacts are at rest, before the problem is solved. True: some of them have a coefficient of
+   static friction. */
 static bool rest_known(instant_t *x, const double *v)
 {
     bool any = false;
@@ -83,7 +85,7 @@ bool friction_lets_go(const contact *c, const cone *o, const double *r)
     return bound > 0 && !friction_holds(f, bound);
 }
 
-/* Those that rested and whose friction is used up begin to slip, with the coefficient of slip. */
+/* Contacts at rest whose friction has reached its bound begin to slip, with the kinetic coefficient. */
 static bool let_go(instant_t *x)
 {
     bool any = false;
@@ -103,7 +105,7 @@ static bool gives_way(instant_t *x, bool shock)
     return let_go(x) | fed;
 }
 
-/* rates that the laws of impact have as those before */
+/* Offsets of the shock problem: the parts of the target rates that depend on the rates before. */
 static void shock_offsets(instant_t *x)
 {
     for (int i = 0; i < x->n; i++) {
@@ -119,7 +121,7 @@ static void shock_offsets(instant_t *x)
     }
 }
 
-enum { SOLVED_AGAIN = 100 }; /* times that laws which follow from the solution are put into the problem */
+enum { SOLVED_AGAIN = 100 }; /* limit of the repetitions for laws that depend on the solution */
 
 static bool shock_phase(instant_t *x, double *v)
 {
@@ -142,7 +144,8 @@ static bool shock_phase(instant_t *x, double *v)
     return true;
 }
 
-/* The share e of the impulse of compression is given back; friction may use it too. */
+/* Poisson's law: the fraction e of the impulse of compression is restored; the bound of friction grows with
+   it. */
 static bool shock_poisson(instant_t *x, double *v)
 {
     bool any = false;
@@ -207,7 +210,7 @@ void instant_account(instant_t *x, const double *v, books *b, arena *a)
 {
     double *mean = x->room, most = 0, lost = 0, size = 0;
     for (int i = 0; i < x->s->n; i++)
-        mean[i] = 0.5 * (x->before[i] + v[i]); /* impulses do work by the mean of the rates */
+        mean[i] = 0.5 * (x->before[i] + v[i]); /* impulses do work with the mean of both rates */
     for (int i = 0; i < x->n; i++)
         most = fmax(most, impulse_size(x->s, x->M, x->at[i]));
     for (int i = 0; i < x->n; i++) {
@@ -274,7 +277,7 @@ void instant_asks(instant_t *x, int i, const double *v)
         o->dir = dir;
     if (!o->of_speed)
         return;
-    /* the coefficient is that of the speed now; the problem's velocities are accelerations */
+    /* the coefficient depends on the current speed, while the velocities of this problem are accelerations */
     mu = contact_mu(x->s, c, speed);
     friction_bound(c, mu, 1, 0, &o->mu, &o->radius);
     o->of_speed = false;
@@ -297,8 +300,8 @@ bool instant_gauss(instant_t *x, const double *v, double *acc)
 }
 
 /* ---- shocks without a collision ---- */
-/* What a unit impulse on a row does to its own rate: rows in all units compare by its root.  room and r are
-   used. */
+/* The change of a row's rate by a unit impulse on that row. Divided by its root, rows of different units can
+   be compared. Overwrites room and r. */
 static double own_rate(instant_t *x, int i, int j)
 {
     const contact *c = x->at[i]->c;
@@ -311,7 +314,7 @@ static double own_rate(instant_t *x, int i, int j)
     return contact_rate(c, contact_row(c, j), x->room);
 }
 
-/* The largest rate of a row beside what an impulse does to it; less the one at `from` where that is given. */
+/* The largest rate of a row, in the unit of its own_rate, minus the rates `from` unless NULL. */
 static double most_of(instant_t *x, const double *u, const double *from, bool normal)
 {
     double most = 0;
@@ -329,7 +332,8 @@ static double most_of(instant_t *x, const double *u, const double *from, bool no
     return most;
 }
 
-/* what moves without the dofs: of rates, or of accelerations; h is added to the one times the other */
+/* Offsets of the rows that do not depend on the dofs: `rates` times those of rates plus h times those of
+   accelerations. */
 static void offsets(instant_t *x, double rates, double h)
 {
     for (int i = 0; i < x->n; i++) {
@@ -345,7 +349,7 @@ static void offsets(instant_t *x, double rates, double h)
     }
 }
 
-/* an implicit step of size h, as a shock; its impulses times `weight` are added up */
+/* An implicit step of size h, solved as a shock. Its impulses times `weight` are added up. */
 static bool jam_step(instant_t *x, const double *acc, const double *v, double h, double weight)
 {
     x->way->pose(x, true);
@@ -360,8 +364,8 @@ static bool jam_step(instant_t *x, const double *acc, const double *v, double h,
     return true;
 }
 
-/* Impulses depend linearly on the size of the step while no contact changes its mode, so two sizes give the
-   limit. */
+/* Impulses depend linearly on the size of the step as long as no contact changes its mode. So two sizes give
+   the limit. */
 bool instant_jam(instant_t *x, const double *acc, double *v)
 {
     shock_begin(x, v);
@@ -385,7 +389,7 @@ bool instant_jam(instant_t *x, const double *acc, double *v)
     return false;
 }
 
-/* Is the contact pressed on by its own friction, as it slips? */
+/* Is the contact pressed on by the friction of its own slip? */
 static bool presses_on(instant_t *x, int i)
 {
     const meeting *k = x->at[i];
@@ -417,9 +421,11 @@ const contact *instant_paradox(instant_t *x, const double *v)
 }
 
 /* ---- several accelerations ---- */
-enum { WAYS_MOST = 6, WAYS_ROWS = 32 }; /* contacts, of which all sets are tried; their rows */
+/* limits of contacts whose subsets are all tried, and of their rows */
+enum { WAYS_MOST = 6, WAYS_ROWS = 32 };
 
-/* Each contact either opens or pushes, with friction against the slip that it has. */
+/* Can the solutions be counted? Each contact must either open or push with friction against its present slip.
+ */
 static bool ways_known(const instant_t *x)
 {
     bool known = x->n > 0 && x->n <= WAYS_MOST;
@@ -432,7 +438,8 @@ static bool ways_known(const instant_t *x)
     return known;
 }
 
-/* W: what a push of contact l does to the gap of contact i; b: its second rate without any */
+/* W: second rate of gap i by a unit push of contact l, with its friction. b: second rate of gap i without
+   contacts. */
 static void ways_problem(instant_t *x, const double *acc, double *W, double *b)
 {
     for (int i = 0; i < x->n; i++)
@@ -449,7 +456,7 @@ static void ways_problem(instant_t *x, const double *acc, double *W, double *b)
     }
 }
 
-/* Those of `set` push, the others open: does that fit? */
+/* Is there a solution in which the contacts of `set` push and the others open? */
 static bool way_fits(const double *W, const double *b, int n, unsigned set, arena *scratch)
 {
     double A[WAYS_MOST * WAYS_MOST], rhs[WAYS_MOST], r[WAYS_MOST], size = vec_max(b, n);

@@ -1,6 +1,6 @@
 /* instant: what happens at one time, for all backends of dynamics: impacts by the laws of Newton and Poisson,
-   accelerations by Gauss's principle, and what sticks or slips.  A backend describes the contacts that take
-   part, with their rows and laws of now, and solves the contact problem in its own way. */
+   accelerations by Gauss's principle, and which contacts stick or slip. A backend lists the contacts that
+   take part, with their rows and laws at this time, and solves the contact problem in its own way. */
 #ifndef CDL_INSTANT_H
 #define CDL_INSTANT_H
 #include <math.h>
@@ -9,61 +9,61 @@
 #include "program/system.h"
 #include "base/tolerances.h"
 
-/* A contact that takes part. */
+/* A contact that takes part in a shock or in the problem of accelerations. */
 typedef struct meeting {
     contact *c;
-    contact_result *out;    /* impacts are noted there */
-    int row;                /* in the contact problem; set with the cones */
-    bool rebounds;          /* its restitution counts */
-    double e;               /* restitution that counts: known with a shock */
-    bool rests;             /* it does not slip: a coefficient of its own holds it, where it has one */
-    double tol_u, tol_slip; /* rates that count as 0 */
-    const double *turning; /* added to the bias of slip: what a normal that turns does to it; NULL: nothing */
-    bool held; /* its friction is known to be below its bound: what slip it has is an error of its rows */
-    /* outcome of a shock */
+    contact_result *out;    /* its impacts are recorded here */
+    int row;                /* first row in the contact problem; set with the cones */
+    bool rebounds;          /* its restitution applies */
+    double e;               /* coefficient of restitution; set at a shock */
+    bool rests;             /* it does not slip: a coefficient of static friction applies, if it has one */
+    double tol_u, tol_slip; /* rates below these count as 0 */
+    const double *turning;  /* added to the bias of slip: the effect of a turning normal; NULL: none */
+    bool held; /* its friction is known to be below its bound: any slip is an error of its rows */
+    /* results of a shock */
     double before, after; /* rates of the gap */
-    double *impulse;      /* row by row */
-    double given;         /* part of the normal impulse that Poisson's law gives back */
-    bool hit;             /* the impulse counts beside the largest one */
+    double *impulse;      /* one value per row */
+    double given;         /* part of the normal impulse that Poisson's law restores */
+    bool hit;             /* its impulse is not negligible beside the largest one */
 } meeting;
 
 struct instant;
 
 /* How a backend solves the contact problem of an instant. */
 typedef struct instant_way {
-    /* cones, and r as its solution is begun with; shock: impulses, else forces */
+    /* Sets the cones and the initial guess of r. shock: r are impulses, otherwise forces. */
     void (*pose)(struct instant *x, bool shock);
-    bool (*solve)(const struct instant *x, double *v); /* r, and v becomes v + M^-1 J^T r */
+    bool (*solve)(const struct instant *x, double *v); /* computes r; v becomes v + M^-1 J^T r */
     void (*react)(const struct instant *x, double *v); /* v += M^-1 J^T r */
-    /* Normal forces that follow from the reactions in r; true: they have changed, so that the problem is
-       another one.  NULL: there are none */
+    /* Computes normal forces that depend on the reactions in r. True: they have changed, so the problem has
+       changed. NULL: there are none. */
     bool (*feed)(const struct instant *x, bool shock);
 } instant_way;
 
 typedef struct instant {
     system_t *s;
-    const double *M; /* the masses of now */
+    const double *M; /* masses at this time */
     double t;
     meeting **at;
     int n;
-    /* of the contact problem with u = J x + off + J M^-1 J^T r; the backend's rooms, named when it is posed
-     */
+    /* The contact problem u = J x + off + J M^-1 J^T r. The arrays belong to the backend, which sets them in
+       `pose`. */
     cone *cone;
     double *off, *r, *dir;
-    double gained;         /* by the laws of the shock; 0: nothing */
-    double *before, *room; /* of as many doubles as there are dofs: rates before the shock; for a while */
+    double gained;         /* energy that the laws of the shock have added; 0: none */
+    double *before, *room; /* one number per dof: rates before the shock; temporary */
     void *of;
     const instant_way *way;
 } instant_t;
 
-/* The instant t of a backend `of` with masses M, whose contacts join one by one. */
+/* An instant at time t with masses M. `of` is the backend's data. Contacts are added with instant_join. */
 static inline instant_t instant_begin(const instant_way *way, void *of, system_t *s, const double *M,
                                       double t, meeting **at)
 {
     return (instant_t){ .s = s, .M = M, .t = t, .at = at, .of = of, .way = way };
 }
 
-/* Contact c takes part, with or without its restitution, and the rates that count as 0. */
+/* Adds contact c: whether its restitution applies, and the rates that count as 0. */
 static inline void instant_join(instant_t *x, meeting *m, contact *c, contact_result *out, bool rebounds,
                                 double tol_u, double tol_slip)
 {
@@ -75,66 +75,70 @@ static inline void instant_join(instant_t *x, meeting *m, contact *c, contact_re
     x->at[x->n++] = m;
 }
 
-/* its coefficient of friction, in slip or at rest */
+/* Coefficient of friction, kinetic or static. */
 static inline double contact_coefficient(const contact *c, bool rests)
 {
     return rests && c->fam->mu_static.k ? c->mu_static : c->mu;
 }
 
-/* Impulses and the rates v after a shock.  v is the one before.  False: not solved. */
+/* Computes impulses and the rates v after a shock; v contains the rates before. False: not solved. */
 bool instant_shock(instant_t *x, double *v);
-/* What the shock has done, with the rates v after it: rates of gaps, work and losses, impacts.  Energy that
-   the laws have given, beyond rounding, is in `gained`. */
+/* Records a shock whose final rates are v: rates of gaps, work, losses, impacts. `gained` becomes the energy
+   that the laws have added, beyond rounding. */
 void instant_account(instant_t *x, const double *v, books *b, arena *a);
-/* What contact i asks of accelerations at the rates v; the direction of its slip, where it slips. */
+/* What contact i requires of accelerations at the rates v, and the direction of its slip if it slips. */
 void instant_asks(instant_t *x, int i, const double *v);
-/* What the first impulse of a contact does to the dofs, whatever the unit of its row: impulses compare by it.
- */
+/* The effect of a contact's first impulse on the dofs. It does not depend on the unit of the row, so impulses
+   can be compared by it. */
 double impulse_size(const system_t *s, const double *M, const meeting *k);
-/* Forces in r, and accelerations; acc is the one without contacts. */
+/* Computes forces in r, and accelerations; acc contains those without contacts. */
 bool instant_gauss(instant_t *x, const double *v, double *acc);
 
-/* Painlevé's paradox: no accelerations fit a contact that slips, because the friction of its normal force
-   presses it on.  The slip then ends in a shock without a collision: the limit of implicit steps whose size
-   goes to 0.  acc: accelerations without contacts.  False: no impulse comes out, it is something else. */
+/* Painleve's paradox: no accelerations satisfy the laws of a slipping contact, because the friction of its
+   normal force presses it on. The slip then ends in a shock without a collision: the limit of implicit steps
+   whose size goes to 0. acc: accelerations without contacts. False: there is no such impulse, the cause is
+   another one. */
 bool instant_jam(instant_t *x, const double *acc, double *v);
-/* The first contact of which that is so at the rates v; NULL: none. */
+/* The first contact with this paradox at the rates v; NULL: none. */
 const contact *instant_paradox(instant_t *x, const double *v);
-/* Is a contact pressed on by its own friction, in the problem of accelerations that was posed?  Then several
-   may fit. */
+/* Is a contact pressed on by its own friction, in the problem of accelerations that was posed? Then there may
+   be several solutions. */
 bool instant_pressed(instant_t *x);
-/* How many fit while slips go on as they are at the rates v; 0: not counted.  acc: the one without contacts.
- */
+/* The number of solutions in which each slip continues in its direction at the rates v; 0: not counted. acc:
+   accelerations without contacts. */
 int instant_ways(instant_t *x, const double *acc, const double *v, arena *scratch);
-const char *ways_text(const instant_t *x, int ways, arena *a, const char *time); /* x: the one taken */
-/* why Newton's law gave energy at the shock, and where */
+/* x: the solution that was taken */
+const char *ways_text(const instant_t *x, int ways, arena *a, const char *time);
+/* Text: why Newton's law added energy at the shock, and at which contacts. */
 const char *gain_text(const instant_t *x, arena *a, const char *time);
-const char *paradox_text(arena *a, const contact *c, const char *time, bool ended); /* by such a shock */
+/* ended: by such a shock */
+const char *paradox_text(arena *a, const contact *c, const char *time, bool ended);
 
 /* Why a motion may end in a corner of a gap that has pieces. */
 #define CORNER_TEXT                                                                                   \
     "where two pieces of a gap are active, in a corner, it has only one reaction; write them as two " \
     "constraints"
 
-/* Why a row of a constraint can hold nothing: it has none, or it is 0.  NULL: it can. */
+/* Text: why a row of a constraint cannot hold anything (it is missing, or 0). NULL: it can. */
 const char *row_text(const contact *c, arena *a, const char *time);
 void note_impact(arena *a, contact_result *out, impact i);
-/* A cone without its law of friction. */
+/* A cone, without its law of friction. */
 cone contact_cone(const contact *c, int row, double speed);
-/* Bound of friction: mu times the normal reaction, and radius.  Over a step, of forces (1) or of a shock (0),
-   which knows no bounded forces; base: a normal impulse besides. */
+/* The bound of friction: mu times the normal reaction, plus radius. step: the length of a step, 1 for forces,
+   0 for a shock (bounded forces have no impulse there). base: an additional normal impulse. */
 void friction_bound(const contact *c, double k, double step, double base, double *mu, double *radius);
 
-/* Is the friction of a contact that rests used up, by the reactions r of its cone? */
+/* Has the friction of a contact at rest reached its bound, with the reactions r of its cone? */
 bool friction_lets_go(const contact *c, const cone *o, const double *r);
 
-/* The one definition: a contact slips when its slip counts and its friction is not known to hold it. */
+/* The only definition of slip: the speed exceeds its tolerance, and friction is not known to hold the
+   contact. */
 static inline bool contact_slips(double speed, double tol_slip, bool held)
 {
     return speed > tol_slip && !held;
 }
 
-/* Friction that is below its bound holds, by as much as contact problems are solved to. */
+/* Friction below its bound holds the contact. The margin is the accuracy of contact problems. */
 static inline bool friction_holds(double friction, double bound)
 {
     return friction < bound * (1 - FRICTION_HOLDS);
@@ -145,7 +149,7 @@ static inline contact_status status_of(const contact *c, bool closed, bool slips
     return !closed ? STATUS_OPEN : c->fam->d && !slips ? STATUS_STICK : STATUS_SLIP;
 }
 
-/* may it open and be hit? */
+/* Can it open and be hit? */
 static inline bool contact_opens(const contact *c)
 {
     return c->fam->f->relation == REL_GAP && !c->fam->f->of_rates;
@@ -161,14 +165,14 @@ static inline int contact_row_count(const contact *c)
     return contact_has_normal(c) + c->d;
 }
 
-/* row j of the contact problem */
+/* Row j of the contact problem. */
 static inline const double *contact_row(const contact *c, int j)
 {
     int normal = contact_has_normal(c);
     return j < normal ? c->H : c->S + (size_t)(j - normal) * (size_t)c->n;
 }
 
-/* its size */
+/* Computes the slip and returns its size. */
 static inline double contact_slip(const contact *c, const double *v, double *slip)
 {
     double s = 0;
@@ -179,7 +183,7 @@ static inline double contact_slip(const contact *c, const double *v, double *sli
     return sqrt(s);
 }
 
-/* row times sizes of dofs */
+/* |row| times the sizes of the dofs. */
 static inline double contact_size(const contact *c, const double *row, const double *size)
 {
     double s = 0;
@@ -188,7 +192,7 @@ static inline double contact_size(const contact *c, const double *row, const dou
     return s;
 }
 
-/* row times x without cancelling: the sum of the sizes of its terms */
+/* row times x without cancellation: the sum of the sizes of its terms. */
 static inline double contact_terms(const contact *c, const double *row, const double *x)
 {
     double s = 0;

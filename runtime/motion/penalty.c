@@ -1,5 +1,5 @@
-/* penalty: contact as stiff springs, an obstacle as a soft one: one backend for three kinds of problem, told
- * apart by the program. */
+/* penalty: contacts as stiff springs, or an obstacle as a soft one. One backend for three kinds of problem;
+   the program determines which. */
 #include "penalty.h"
 #include "rod/rod.h"
 #include <math.h>

@@ -1,5 +1,5 @@
-/* penalty: one name for three kinds of problem.  Each kind has its own file; the backend asks the program
- * which it is. */
+/* penalty: one backend for three kinds of problem, each in a file of its own. The program determines which.
+ */
 #ifndef CDL_PENALTY_H
 #define CDL_PENALTY_H
 #include "clock/backend.h"
@@ -20,7 +20,7 @@ enum {
 
 void penalty_dynamics_run(const program *p, const run_options *o, results *r); /* penalty_dynamics.c */
 void penalty_field_run(const program *p, const run_options *o, results *r);    /* field_penalty.c */
-/* The damping ratio of a contact spring that gives back the part e of the speed, the contact ending where its
- * force does. */
+/* The damping ratio of a contact spring that restores the fraction e of the approach speed, if contact ends
+   when its force becomes 0. */
 double penalty_damping_ratio(double e);
 #endif

@@ -1,40 +1,41 @@
-/* penalty_dynamics: contacts as unilateral springs and dashpots, friction regularised over a small slip
-   speed: rn = max(0, -k gap - c gap'),      rt = -mu rn s / sqrt(|s|^2 + vs^2). Integrated by TR-BDF2 (order
-   2, L-stable, embedded error of order 3) with Newton in each stage and control of the step. */
+/* penalty_dynamics: contacts as unilateral springs and dashpots, friction regularised at small slip speeds:
+   rn = max(0, -k gap - c gap'), rt = -mu rn s / sqrt(|s|^2 + vs^2). Integrated by TR-BDF2 (order 2, L-stable,
+   embedded error estimate of order 3) with Newton's method in each stage and step control. */
 #include <math.h>
 #include <string.h>
 #include "instant.h"
 #include "penalty.h"
 #include "base/tolerances.h"
 
-/* Bank et al.: gamma = 2 - sqrt(2); stages at t, t + gamma h, t + h; weights w, w, d of the last; the
- * embedded rule has order 3. */
+/* Bank et al.: gamma = 2 - sqrt(2); stages at t, t + gamma h, t + h; STAGE_W, STAGE_W, STAGE_D are the
+   weights of the last stage; the embedded rule has order 3. */
 static const double GAMMA = 0.58578643762690495, STAGE_D = 0.29289321881345248, STAGE_W = 0.35355339059327376;
 
 typedef struct spring {
     contact *c;
     double k, c_damp,
-        vs;        /* stiffness (0: not chosen yet), damping, slip speed over which friction builds up */
-    double quick;  /* a thousand over the time of the motion before it; 0: not known yet */
-    bool vs_later; /* nothing is known of its slip at the start */
-    bool on;       /* it pushes: held during a step, which ends where this changes */
+        vs; /* stiffness (0: not chosen yet), damping, slip speed over which friction builds up */
+    /* frequency of the spring: 1000 over the time scale of the motion before contact; 0: not known yet */
+    double quick;
+    bool vs_later; /* its slip at the start gives no slip speed: chosen later */
+    bool on;       /* it pushes; constant during a step, because steps end where this changes */
     bool closed;
     double since, pre, impulse, rn, *rt, *slip;
-    double speed, bound;     /* of slip, at least vs; of friction */
-    const struct spring *by; /* the contact whose normal force this one has; NULL: none */
+    double speed, bound;     /* speed of slip (at least vs); bound of friction */
+    const struct spring *by; /* the contact that supplies its normal force; NULL: none */
 } spring;
 
-/* Stages of a step. */
+/* Values at the stages of a step. */
 typedef struct pen_stages {
     double *q2, *v2, *A2, *q3, *v3, *A3;
     double *qs, *vs0;
 } pen_stages;
 
-/* What errors are compared with, in the model's own units: the largest |q|, |q'| of each dof; sqrt(mass)
-   of each; the largest |q'| and forces of all, weighed by the masses; the length of the run. */
+/* Scales for errors, in the units of the model: the largest |q| and |q'| of each dof; sqrt(mass) of each; the
+   largest |q'| and force of all dofs, weighted with the masses; the duration of the run. */
 typedef struct pen_sizes {
     double *qmax, *vmax, *root, speed, force, duration;
-    double rounding; /* of the forces of springs at hand, over sqrt(mass): gaps are small differences */
+    double rounding; /* rounding of the current spring forces, over sqrt(mass): gaps are small differences */
 } pen_sizes;
 
 typedef struct pen {
@@ -44,20 +45,21 @@ typedef struct pen {
     system_t *s;
     int n;
     double k, damping, vs, tol;
-    double t, h, *q, *v, *A; /* now, with the acceleration */
+    double t, h, *q, *v, *A; /* current time, step, state and acceleration */
     pen_stages stage;
     pen_sizes size;
     double *f, *M, *Fq, *Fv, *J, *g, *dA, *err;
     factor lu;
     spring *spring;
-    size_t nspring, nfed;    /* nfed: those whose normal force follows from reactions */
-    double *driving;         /* n: forces without potential */
-    double power_f, power_c; /* of those, of springs */
+    size_t nspring, nfed;    /* nfed: contacts whose normal force depends on other reactions */
+    double *driving;         /* forces without potential, one per dof */
+    double power_f, power_c; /* power of those forces; power of the springs */
 } pen;
 
 /* ---- damping from the restitution ---- */
 
-/* what x'' + 2 b x' + x = 0, x(0) = 0, x'(0) = 1 gives back when its force x + 2 b x' comes to 0 */
+/* The restitution of x'' + 2 b x' + x = 0, x(0) = 0, x'(0) = 1, if contact ends when the force x + 2 b x'
+   reaches 0. */
 static double restitution_of(double b)
 {
     if (b < 1) {
@@ -85,7 +87,7 @@ double penalty_damping_ratio(double e)
     return (lo + hi) / 2;
 }
 
-/* one over the mass that the contact sees, H M^-1 H^T; 0: it sees none, or it cannot be computed with */
+/* The inverse of the effective mass of a contact, H M^-1 H^T; 0: no mass, or not a usable number. */
 static double mass_inverse(pen *w, const contact *c)
 {
     factor_solve(&w->s->minv, c->H, w->g);
@@ -93,7 +95,7 @@ static double mass_inverse(pen *w, const contact *c)
     return inv > 0 && isfinite(inv) ? inv : 0;
 }
 
-/* c = 2 ratio sqrt(k m), m the mass that the contact sees; below e = 0.01 the dashpot is that of 0.01 */
+/* c = 2 ratio sqrt(k m), m the effective mass of the contact. A restitution below 0.01 counts as 0.01. */
 static double spring_damping(pen *w, const spring *x)
 {
     const contact *c = x->c;
@@ -102,7 +104,7 @@ static double spring_damping(pen *w, const spring *x)
     double inv = mass_inverse(w, c), e = c->e < 0.01 ? 0.01 : c->e;
     if (!(inv > 0))
         return 0;
-    /* the same bits in other units, unless the quotient itself is beyond all numbers */
+    /* the root of the quotient gives the same bits in all units; two roots only if the quotient overflows */
     double root = isnormal(x->k / inv) ? sqrt(x->k / inv) : sqrt(x->k) / sqrt(inv);
     return 2 * penalty_damping_ratio(e) * root;
 }
@@ -117,8 +119,8 @@ static double weighted(const double *row, const double *size, int n)
     return s;
 }
 
-/* The motion before a contact: what its gap is made of, over its rate and over what forces do to it.  The
- * length of the run where these say nothing; acc: accelerations without contacts, NULL: not known. */
+/* The time scale of the motion before contact: the terms of the gap over its rate, or over the accelerations
+   by forces. The duration of the run if both are 0. acc: accelerations without contacts; NULL: not known. */
 static double spring_time(const pen *w, const contact *c, const double *acc)
 {
     double length = weighted(c->H, w->q, w->n), rate = weighted(c->H, w->v, w->n) + fabs(c->ht),
@@ -130,7 +132,8 @@ static double spring_time(const pen *w, const contact *c, const double *acc)
     return t;
 }
 
-/* a spring a thousand times as quick as the motion, on the mass that the contact sees; 0: it sees none now */
+/* A spring whose frequency, with the effective mass of the contact, is a thousand times that of the motion;
+   0: the effective mass is 0 now. */
 static double spring_stiffness(pen *w, spring *x, const double *acc)
 {
     if (!isnan(w->k))
@@ -143,8 +146,8 @@ static double spring_stiffness(pen *w, spring *x, const double *acc)
     return x->quick * x->quick / inv;
 }
 
-/* Where a gap has no gradient, or one whose square is beyond all numbers, no stiffness follows from masses:
-   without a word the contact would be passed. */
+/* Is the stiffness usable? If a gap has no gradient, or one whose square overflows, masses determine no
+   stiffness; without this error, bodies would pass through each other silently. */
 static bool spring_fits(pen *w, const spring *x)
 {
     if (x->k > 0 && isfinite(x->k))
@@ -159,8 +162,7 @@ static bool spring_fits(pen *w, const spring *x)
     return results_fail(r, c->fam->f->at, t.at);
 }
 
-/* The mass that the contact sees, and a restitution that is not the same always, count as they are where the
-   spring begins to push. */
+/* A spring uses the effective mass and the restitution of the time at which it begins to push. */
 static bool spring_meets(pen *w, spring *x, const double *v)
 {
     contact *c = x->c;
@@ -178,7 +180,8 @@ static bool spring_meets(pen *w, spring *x, const double *v)
     return true;
 }
 
-/* how much friction changes the slip at most, under the normal force that is known or that forces make */
+/* The largest rate of slip that friction causes, with the known normal force or the one that the forces
+   cause. */
 static double friction_pull(pen *w, contact *c)
 {
     double mu = c->fam->f->mu_of_speed ? contact_mu(w->s, c, 0) : c->mu, share, radius, own = 0,
@@ -196,8 +199,8 @@ static double friction_pull(pen *w, contact *c)
     return (share * normal + radius) * own;
 }
 
-/* A ten thousandth of the slip that there is, or that forces dA make; where nothing moves yet, that friction
-   makes.  0: nothing is known yet. */
+/* A ten thousandth of the current slip, or of the slip that the accelerations dA cause; if nothing moves yet,
+   of the slip that friction causes. 0: not known yet. */
 static double spring_slip(pen *w, contact *c)
 {
     double most = 0, t = contact_has_normal(c) ? spring_time(w, c, w->dA) : w->size.duration;
@@ -209,20 +212,20 @@ static double spring_slip(pen *w, contact *c)
         most = t * friction_pull(w, c);
     if (isnan(w->vs))
         return SLIP_SPEED * most;
-    /* without `slip` rates are weighed by the masses inside */
+    /* without a given slip, rates are weighted with the masses internally */
     bool shown = !c->fam->f->slip_given && c->d && c->fam->shown == c->d && c->show[0] > 0;
     return shown ? w->vs / c->show[0] : w->vs;
 }
 
 /* ---- forces ---- */
 
-/* the force of the spring where it is on */
+/* The force of a spring that is on. */
 static double spring_push(const spring *x, double rate)
 {
     return -x->k * *x->c->gap - x->c_damp * rate;
 }
 
-/* above 0 where a spring that is off should push, or one that is on should pull; -1: it never changes */
+/* Positive if a spring is off and should push, or is on and would pull; -1: it never changes. */
 static double spring_wrong(const spring *x, const double *v)
 {
     if (x->c->fam->f->relation != REL_GAP)
@@ -235,7 +238,7 @@ static double spring_wrong(const spring *x, const double *v)
     return x->on ? -push - x->c->adhesion : fmin(-x->k * *x->c->gap, push);
 }
 
-/* the force of a spring along its normal, and against its slip: rn, rt, slip in the spring */
+/* Normal reaction and friction of a contact; sets rn, rt and slip of the spring. */
 static void spring_reaction(pen *w, spring *x, const double *v)
 {
     contact *c = x->c;
@@ -255,7 +258,7 @@ static void spring_reaction(pen *w, spring *x, const double *v)
         x->rt[i] = -x->bound * x->slip[i] / x->speed;
 }
 
-/* adds the force of a contact to f and its derivatives to Fq, Fv (may be NULL) */
+/* Adds the force of a contact to f, and its derivatives to Fq and Fv (which may be NULL). */
 static void spring_force(pen *w, const spring *x, double *f, double *Fq, double *Fv)
 {
     const contact *c = x->c;
@@ -288,8 +291,9 @@ static void spring_force(pen *w, const spring *x, double *f, double *Fq, double 
         }
 }
 
-/* What formulas read of a contact.  Newton's method does not see how it changes with the state: it takes a
-   turn more for each formula on the way, as nothing that reads a reaction is a spring itself. */
+/* Stores the values of a contact that formulas read. The Jacobian does not contain their dependence on the
+   state, so Newton's method needs one more iteration for each formula in the chain: nothing that reads a
+   reaction is itself a spring. */
 static void reaction_read(const pen *w, const spring *x)
 {
     const contact *c = x->c;
@@ -303,7 +307,7 @@ static void reaction_read(const pen *w, const spring *x)
             to[1 + j] += c->show_force[j * c->d + i] * x->rt[i];
 }
 
-/* normal forces that follow from reactions, contact after contact, until none changes */
+/* Normal forces that depend on other reactions: repeated until none changes. */
 static void springs_feed(pen *w, const double *v)
 {
     bool changed = w->nfed > 0;
@@ -323,7 +327,7 @@ static void springs_feed(pen *w, const double *v)
     }
 }
 
-/* masses, all forces, and derivatives when asked for */
+/* Masses and all forces, and on request their derivatives. */
 static bool forces_at(pen *w, double t, const double *q, const double *v, bool derivatives)
 {
     system_t *s = w->s;
@@ -364,8 +368,8 @@ static bool forces_at(pen *w, double t, const double *q, const double *v, bool d
 
 /* ---- one step ---- */
 
-/* x = J^-1 b; J is factorised with rows and columns over sqrt(mass), so that its pivots are of one size; b is
- * lost */
+/* x = J^-1 b. J is factorised with rows and columns divided by sqrt(mass), so that its pivots are of similar
+   size. Overwrites b. */
 static void stage_matrix_solve(pen *w, double *b, double *x)
 {
     for (int i = 0; i < w->n; i++)
@@ -375,8 +379,8 @@ static void stage_matrix_solve(pen *w, double *b, double *x)
         x[i] /= w->size.root[i];
 }
 
-/* Has Newton's step dA come to nothing?  Accelerations are measured together, by what forces do to the masses
- * before they cancel; rates of first order each for itself. */
+/* Is Newton's step dA negligible? Second-order dofs are compared together, relative to forces before they
+   cancel; first-order dofs one by one. */
 static bool stage_settled(const pen *w, const double *A)
 {
     double size = w->size.force + STAGE_SMALL * w->size.speed / w->size.duration, change = 0;
@@ -390,7 +394,7 @@ static bool stage_settled(const pen *w, const double *A)
     return change <= NEWTON_STAGE * size + w->size.rounding;
 }
 
-/* v = v* + d h A, q = q* + d h v with M A = F(t, q, v): Newton on A */
+/* Newton's method for A: v = v* + d h A, q = q* + d h v, M A = F(t, q, v). */
 static bool stage_solve(pen *w, double t, const double *qs, const double *vs, double *q, double *v, double *A)
 {
     int n = w->n;
@@ -425,8 +429,9 @@ static bool stage_solve(pen *w, double t, const double *qs, const double *vs, do
     return false;
 }
 
-/* The largest speed so far, of a unit mass, with that at the end of the step that is tried.  What forces
-   could make of it in the whole run counts little: errors would count the less, the longer the run is. */
+/* The largest speed so far, of a unit mass, including the end of the current trial step. The speed that
+   forces could cause over the whole run has a small weight only; otherwise longer runs would be less
+   accurate. */
 static double speed_so_far(const pen *w)
 {
     double speed = 0;
@@ -436,7 +441,7 @@ static double speed_so_far(const pen *w)
     return fmax(speed, SPEED_BEGUN * w->size.speed);
 }
 
-/* true: accepted values stand in q3, v3, A3 and *e is the error over the tolerance */
+/* True: q3, v3, A3 contain the solution, and *e is the error divided by the tolerance. */
 static bool step_try(pen *w, double *e)
 {
     int n = w->n;
@@ -455,7 +460,7 @@ static bool step_try(pen *w, double *e)
     }
     if (!stage_solve(w, w->t + h, w->stage.qs, w->stage.vs0, w->stage.q3, w->stage.v3, w->stage.A3))
         return false;
-    /* b - b^, damped by the last factors so that stiff contacts do not spoil the estimate */
+    /* b - b^, filtered with the last factors so that stiff contacts do not spoil the estimate */
     double e1 = STAGE_W - (1 - STAGE_W) / 3, e2 = STAGE_W - (3 * STAGE_W + 1) / 3, e3 = STAGE_D - STAGE_D / 3;
     for (int i = 0; i < n; i++)
         w->g[i] = e1 * w->A[i] + e2 * w->stage.A2[i] + e3 * w->stage.A3[i];
@@ -477,7 +482,7 @@ static bool step_try(pen *w, double *e)
     return isfinite(*e);
 }
 
-/* the spring that is most wrong at the end of the step that was tried, by its own force; NULL: none */
+/* The spring whose switch is overdue by the largest force at the end of the trial step; NULL: none. */
 static spring *wrong_most(pen *w)
 {
     spring *found = NULL;
@@ -492,8 +497,8 @@ static spring *wrong_most(pen *w)
     return found;
 }
 
-/* The step is cut down to where the first spring changes, by bisection and regula falsi in turn: results do
- * not depend on where a step happened to cross that.  False: no step could be taken. */
+/* Shortens the step to the time of the first switch of a spring, by bisection and regula falsi in turn, so
+   that results do not depend on where a step happened to cross it. False: no step could be taken. */
 static bool step_cut(pen *w, double *e, double shortest)
 {
     enum { MOST = 100 };
@@ -557,7 +562,7 @@ static bool pen_sample(void *of, run_clock *clock, int64_t sample, energies *e)
     return true;
 }
 
-/* a contact that has a force opens an impact when it closes and is recorded when it opens */
+/* Records an impact: it begins when a contact closes, and ends when it opens. */
 static void spring_watch(pen *w, spring *x, double h)
 {
     contact *c = x->c;
@@ -589,7 +594,7 @@ static void sizes_grow(pen *w)
     }
 }
 
-/* springs that are wrong where the step ended change, and accelerations with them */
+/* Switches springs at the end of a step, and computes the new accelerations. */
 static bool springs_change(pen *w)
 {
     bool any = false;
@@ -610,7 +615,7 @@ static bool springs_change(pen *w)
     return true;
 }
 
-/* false: a spring could not be chosen */
+/* Accepts the trial step. False: a spring could not be chosen. */
 static bool accept(pen *w)
 {
     double pf = w->power_f, pc = w->power_c, h = w->h;
@@ -640,7 +645,8 @@ static bool failed(pen *w, const char *what)
     return results_fail(w->r, w->r->where, t.at);
 }
 
-/* the spring of the same member of the family that gives the normal force; NULL: none does */
+/* The spring of the contact that supplies the normal force of c, the same member of its family; NULL: none.
+ */
 static const spring *spring_that_feeds(const pen *w, const contact *c)
 {
     const contact_family *f = c->fam->f;
@@ -677,7 +683,8 @@ static void rooms(pen *w, arena *a)
     }
 }
 
-/* Slips of which nothing is known at the start: what acts later in the run counts, then what moves at all. */
+/* Slip speeds that could not be chosen at the start: from the forces later in the run, otherwise from any
+   motion at all. */
 static void slips_later(pen *w)
 {
     double end = w->size.duration, v = w->size.speed;
@@ -703,7 +710,7 @@ static void slips_later(pen *w)
     forces_at(w, 0, w->q, w->v, false);
 }
 
-/* masses, and the accelerations without contacts in dA: springs and sizes come from them */
+/* Masses, and accelerations without contacts in dA: springs and scales are derived from them. */
 static bool forces_start(pen *w)
 {
     for (int i = 0; i < w->n; i++)
@@ -743,7 +750,7 @@ static bool forces_start(pen *w)
     return forces_at(w, 0, w->q, w->v, false);
 }
 
-/* nothing acts yet: sizes come from what acts at t */
+/* If nothing acts at the start, scales come from the forces at time t. */
 static void forces_later(pen *w, double t)
 {
     system_at(w->s, t, w->q, w->v);
@@ -755,7 +762,7 @@ static void forces_later(pen *w, double t)
     forces_at(w, 0, w->q, w->v, false);
 }
 
-/* What touches and comes at a speed begins with an impact; what rests there has none. */
+/* Bodies that touch and approach each other at the start begin with an impact; resting ones do not. */
 static void spring_begin(pen *w, spring *x)
 {
     const contact *c = x->c;
@@ -791,7 +798,7 @@ static bool pen_start(void *of, run_clock *c)
     for (size_t i = 0; i < w->p->rotations.n; i++)
         for (int k = 0; k < 3; k++)
             w->size.qmax[w->p->rotations.at[i] + k] =
-                1; /* turns are small about their bases, not by themselves */
+                1; /* small angles are 0 at their base, so their values give no scale */
     system_start(w->s, w->q, w->v);
     why = system_start_error(w->s, &c->r->where);
     if (why)
@@ -816,7 +823,7 @@ static bool pen_start(void *of, run_clock *c)
         else
             carried = fmax(carried, w->size.root[i] * w->size.duration * fabs(w->A[i]));
     if (w->size.speed < SPEED_CARRIED * carried)
-        w->size.speed = carried; /* contacts alone set it in motion, as a belt does */
+        w->size.speed = carried; /* only contacts start the motion, for example a belt */
     for (double t = w->size.duration / 16; w->size.speed == 0 && t <= w->size.duration; t *= 2)
         forces_later(w, t);
     for (size_t i = 0; i < w->nspring; i++)
@@ -826,13 +833,14 @@ static bool pen_start(void *of, run_clock *c)
     return true;
 }
 
-/* Powers of 2^(1/8) alone: steps and with them results do not depend on the rounding of an error. */
+/* Rounds step factors down to powers of 2^(1/8), so that steps and results do not depend on rounding of the
+   error. */
 static double step_rounded(double grow)
 {
     return exp2(floor(8 * log2(grow)) / 8);
 }
 
-/* a try: its error decides whether it counts, and the size of the next */
+/* One trial step: its error decides whether it is accepted, and the size of the next one. */
 static step_outcome pen_step(void *of, run_clock *c, double left, double end)
 {
     pen *w = of;
@@ -848,7 +856,8 @@ static step_outcome pen_step(void *of, run_clock *c, double left, double end)
     if (e <= 1) {
         if (!step_cut(w, &e, ROUND_5 * c->end)) {
             e = error = 1e3;
-        } else if (e > 1) { /* a part of a good step may be worse than the whole: the next is shorter yet */
+            /* a shortened step may have a larger error than the whole one: the next is shorter again */
+        } else if (e > 1) {
             error = e;
             tried = w->h;
         }
@@ -879,7 +888,7 @@ static void spring_keep(spring *x, run_state *s)
     state_flags(s, "closed", &x->closed, 1);
 }
 
-/* forces, rows and factors are computed anew in each step */
+/* Forces, rows and factors are recomputed in each step, so they are not stored. */
 static void pen_keep(void *of, run_state *s)
 {
     pen *w = of;

@@ -1,12 +1,12 @@
-/* sweep_advance: one step of the run: smooth steps, cut where a gap closes or an event happens; where too
- * many impacts crowd, the rest of the step is a whole step. */
+/* sweep_advance: one step of the run: smooth steps, cut where a gap closes or an event happens. If there are
+   too many impacts, the rest of the step is a whole step. */
 #include <math.h>
 #include <string.h>
 #include "sweep.h"
 #include "base/tolerances.h"
 
 /* ---- where a gap closes within the step ---- */
-/* first estimate of a crossing by Newton from here, over the contacts in question */
+/* Newton's estimate of the first crossing, for the contacts in `who`. */
 static double first_crossing(sweep *w, double h, const bool *who)
 {
     double best = INFINITY;
@@ -23,7 +23,7 @@ static double first_crossing(sweep *w, double h, const bool *who)
     return best;
 }
 
-/* touching: at its tolerance, and coming */
+/* Is a gap within its tolerance, and not opening? */
 static bool touches(sweep *w, const bool *who)
 {
     for (size_t i = 0; i < w->contacts.nstate; i++)
@@ -33,8 +33,8 @@ static bool touches(sweep *w, const bool *who)
     return false;
 }
 
-/* The step is cut down to the first crossing: on return the trial step has that size, no gap is below its
- * tolerance and one is at it. */
+/* Shortens the step to the first crossing. On return, the trial step has this length; no gap is below its
+   tolerance, and one is at it. */
 static bool locate(sweep *w, double *h)
 {
     double lo = 0, hi = *h, x = hi;
@@ -46,7 +46,7 @@ static bool locate(sweep *w, double *h)
             next = 0.5 * (lo + hi);
         if (it > 20 && it % 2)
             next = 0.5 * (lo + hi);
-        /* no time left between: it closes here */
+        /* no time in between: it closes here */
         if (hi - lo <= ROUND_2 * (fabs(w->t) + hi))
             next = lo > 0 ? lo : hi;
         x = *h = next;
@@ -66,17 +66,17 @@ static bool locate(sweep *w, double *h)
     return true;
 }
 
-/* ---- where a slip turns round within the step ---- */
-/* A turn is found where the slip is at most so many times what counts as 0. */
+/* ---- where a slip reverses within the step ---- */
+/* A reversal counts as found if the slip is below this multiple of its zero. */
 enum { TURN_FOUND = 2 };
 
-/* which slip counts as 0 in the trial step */
+/* Slip below this counts as 0 in the trial step. */
 static double slip_rests(const sweep *w, const contact_state *k)
 {
     return larger(k->tol_slip, w->hand.blur[false]);
 }
 
-/* slip at the end of the trial step along that at the start; not finite where there is none at either end */
+/* Slip at the end of the trial step along the slip at the start; not finite if either is 0. */
 static double slip_along(const sweep *w, const contact_state *k)
 {
     const contact *c = k->c;
@@ -99,7 +99,7 @@ static double slip_along(const sweep *w, const contact_state *k)
     return after > rest * rest ? along / sqrt(before) : 0;
 }
 
-/* nothing turns that was at rest, to the last bit: most of what sticks */
+/* Is the slip exactly 0? That cannot reverse, and holds for most sticking contacts. */
 static inline bool at_rest(const sweep *w, int i)
 {
     slip_row s = w->contacts.table.slip[w->hand.place[i]];
@@ -131,7 +131,7 @@ static void swap_ends(sweep *w)
         SWAP(w->M, w->M1);
 }
 
-/* accelerations at the end of the trial step, into acc */
+/* Accelerations at the end of the trial step, into acc. */
 static bool gauss_ahead(sweep *w)
 {
     double residual = w->r->residual;
@@ -144,8 +144,8 @@ static bool gauss_ahead(sweep *w)
     return ok;
 }
 
-/* Do the accelerations at the end of the trial step set the slip of k going again?  What stays below the
- * tolerance of the slip for a whole step is rounding. */
+/* Do the accelerations at the end of the trial step restart the slip of k? Changes that stay below the
+   tolerance of slip for a whole step are rounding. */
 static bool goes_on(sweep *w, contact_state *k)
 {
     const contact *c = k->c;
@@ -161,9 +161,9 @@ static bool goes_on(sweep *w, contact_state *k)
     return left > HELD_BACK * free + larger(k->tol_slip / w->h, w->hand.blur[true]);
 }
 
-/* What an instant's problem takes the place of, of a trial step of which all else stays: rows, offsets and
-   laws that never change, of contacts that neither feed nor bound anything.  Small problems are solved anew,
-   as emitted C does it. */
+/* Data of a trial step that the problem of an instant overwrites, if everything else stays valid: rows,
+   offsets and laws are constant, and no contact feeds or bounds anything. Small problems are solved again, as
+   in emitted C. */
 typedef struct kept_step {
     cone *cone;
     double *impulse;
@@ -183,7 +183,7 @@ static kept_step step_keep(const sweep *w)
     return x;
 }
 
-/* the trial step as it was */
+/* Restores the trial step. */
 static bool step_again(sweep *w, const kept_step *x, double h)
 {
     if (!x->cone)
@@ -193,8 +193,8 @@ static bool step_again(sweep *w, const kept_step *x, double h)
     return true;
 }
 
-/* The contact whose slip turns round in the trial step, or comes to a rest that friction cannot hold; NULL:
- * none.  The trial step is as it was. */
+/* The contact whose slip reverses in the trial step, or comes to a rest that friction cannot hold; NULL:
+   none. Restores the trial step. */
 static contact_state *turning(sweep *w, double h, bool *ok)
 {
     if (!sweep_turns(w))
@@ -214,8 +214,8 @@ static contact_state *turning(sweep *w, double h, bool *ok)
     return found;
 }
 
-/* The step is cut down to where the slip of k comes to rest, from the side that slides on: its speed is aimed
- * at half of what counts as 0. */
+/* Shortens the step to the time at which the slip of k comes to rest, while it still has its direction: the
+   target is half of the slip that counts as 0. */
 static bool locate_turn(sweep *w, const contact_state *k, double *h)
 {
     double lo = 0, hi = *h, last = 0, speed = 0, x, s;
@@ -226,7 +226,8 @@ static bool locate_turn(sweep *w, const contact_state *k, double *h)
     }
     speed = sqrt(speed);
     for (int it = 0; it < 80 && hi - lo > ROUND_2 * (fabs(w->t) + hi); it++) {
-        /* the last two points that slid on, drawn out; at first and in between, the middle */
+        /* extrapolates from the last two points with slip in the same direction; at first, and from time to
+           time, bisects */
         x = last < 0 ? lo - (speed - 0.5 * slip_rests(w, k)) / last : 0;
         if (!(x > lo && x < hi) || it % 8 == 7)
             x = 0.5 * (lo + hi);
@@ -242,18 +243,18 @@ static bool locate_turn(sweep *w, const contact_state *k, double *h)
         if (s > 0 && s <= TURN_FOUND * slip_rests(w, k))
             break;
         if (lo == 0 && hi <= STEP_SAME * w->h)
-            break; /* it turns here and now */
+            break; /* it reverses immediately */
     }
     if (*h != lo && lo > 0 && !sweep_smooth(w, *h = lo))
         return false;
-    /* what the solver left of it is no slip in the rest of the step, however short that is */
+    /* the slip that the solver left counts as 0 for the rest of the step, however short it is */
     w->policy.turned = k;
     w->policy.turned_slip = TURN_FOUND * w->hand.blur[false];
     sweep_look(w);
     return true;
 }
 
-/* The first turn of a slip in the trial step: where one contact turns another may have done so before. */
+/* The first reversal of a slip in the trial step: before one contact reverses, another may have done so. */
 static bool first_turn(sweep *w, double *h)
 {
     bool ok = true;
@@ -267,7 +268,7 @@ static bool first_turn(sweep *w, double *h)
 }
 
 /* ---- where the gap of a closed contact has a corner ---- */
-/* relative, in the kinetic metric: dofs may have units of their own */
+/* Relative change of a row in the kinetic metric, because dofs may have different units. */
 static double row_change(const sweep *w, const contact *c, const double *a, const double *b)
 {
     double change = 0, size = 0;
@@ -279,7 +280,7 @@ static double row_change(const sweep *w, const contact *c, const double *a, cons
     return sqrt(change / size);
 }
 
-/* the row of k at the end of the trial step */
+/* The row of k at the end of the trial step. */
 static const double *row_at_end(sweep *w, const contact_state *k)
 {
     system_at(w->s, w->t1, w->q1, w->v1);
@@ -287,8 +288,8 @@ static const double *row_at_end(sweep *w, const contact_state *k)
     return k->c->H;
 }
 
-/* A step over a corner may have no solution, since the row of its end changes with where it ends: then the
-   row is that of the way straight on. */
+/* A step over a corner may have no solution, because the row at its end depends on where it ends. Then the
+   row of the straight motion is used. */
 static bool try_step(sweep *w, double h, const contact_state *k, double *row)
 {
     double residual = w->r->residual;
@@ -303,9 +304,9 @@ static bool try_step(sweep *w, double h, const contact_state *k, double *row)
     return ok;
 }
 
-/* Does the row of k jump within a trial step of size *h?  A row that turns does so by halves in each half of
-   the step, one that jumps in one of them alone.  If it does, the step is cut down to what lies in front of
-   it. */
+/* Does the row of k jump within a trial step of size *h? A row that turns changes by a half in each half of
+   the step, a row that jumps only in one of them. If it jumps, the step is shortened to end before the jump.
+   */
 static bool at_corner(sweep *w, contact_state *k, double *h)
 {
     const double TURNS = 0.02, JUMPS = 0.75;
@@ -335,7 +336,8 @@ static bool at_corner(sweep *w, contact_state *k, double *h)
     return true;
 }
 
-/* The first contact of which that is so, in a step that is solved or not; the step is then solved. */
+/* Finds the first contact whose row jumps, in a step that may have no solution; afterwards the step is
+   solved. */
 static bool find_corner(sweep *w, double *h, bool solved)
 {
     w->watch.corner = NULL;
@@ -360,7 +362,8 @@ static bool find_corner(sweep *w, double *h, bool solved)
     return solved;
 }
 
-/* The motion goes on behind the corner, along the next piece: an impact, where it comes at a speed. */
+/* Continues beyond the corner on the next piece, with an impact if the surface is approached above tolerance.
+ */
 static bool turn_corner(sweep *w)
 {
     contact_state *k = w->watch.corner;
@@ -379,7 +382,7 @@ static bool turn_corner(sweep *w)
 }
 
 /* ---- one step of the run ---- */
-/* closed contacts that positions could not be put back onto: too many hold each other */
+/* Closed contacts whose positions could not be corrected: there are too many constraints on each other. */
 static bool still_deep(const sweep *w)
 {
     for (int i = 0; i < w->hand.nact; i++) {
@@ -387,15 +390,15 @@ static bool still_deep(const sweep *w)
         const contact_state *k = w->hand.act[i];
         if (!(gap < 0 && k->normal && gap < -GAP_DEEP * *k->length))
             continue;
-        /* from a start at the origin the way of this step is the only size there is */
+        /* for a start at the origin, the motion of this step is the only size */
         if (gap < -GAP_DEEP * contact_terms(k->c, k->c->H, w->q1))
             return true;
     }
     return false;
 }
 
-/* Up to the next impact or event, or to the end.  False: the trial step could not be solved; what failed is
- * forgotten. */
+/* Advances to the next impact or event, or to the end. False: the trial step has no solution; the failure is
+   forgotten. */
 static bool follow(sweep *w, double *h, bool *rise)
 {
     results *r = w->r;
@@ -413,7 +416,7 @@ static bool follow(sweep *w, double *h, bool *rise)
     return ok;
 }
 
-/* Impacts that are followed in a step, all contacts taken together: each costs about as much as a step. */
+/* Impacts that are followed in a step, of all contacts together: each costs about as much as a step. */
 static int cuts_most(const sweep *w)
 {
     enum { ALWAYS = 10000, MOST = 64, LARGE = 1000 };
@@ -422,8 +425,8 @@ static int cuts_most(const sweep *w)
     return MOST * LARGE / (LARGE + w->n + (int)w->contacts.nstate) + 1;
 }
 
-/* Piles that come to rest have crowds of impacts at every step: the next step gives up sooner, and where many
- * contacts take part, some steps are not followed at all. */
+/* Piles that come to rest have crowds of impacts in every step: the next step gives up sooner, and if many
+   contacts take part, some steps are not followed at all. */
 static void patience_after(sweep *w, bool crowd)
 {
     enum { FEW = 32, LONGEST = 256 };
@@ -441,7 +444,8 @@ static void patience_after(sweep *w, bool crowd)
     w->policy.wait_next = w->policy.wait_next < LONGEST ? 2 * w->policy.wait_next : LONGEST;
 }
 
-/* Closed contacts that turn as they move: a step that follows them solves its problem several times over. */
+/* Are there many closed contacts that turn as they move? A step that follows them solves its problem several
+   times. */
 static bool pile_at_hand(const sweep *w)
 {
     int n = 0;
@@ -470,8 +474,8 @@ static bool near_step(sweep *w, double h)
     return sweep_free(w, h, w->room.x1) && sweep_near(w, h, w->room.x1, NEAR_AHEAD);
 }
 
-/* A part was solved that is halved `at` times, tried from `from` on.  Parts of that size are solved for a
- * while before longer ones are tried, the longer the more often those were in vain. */
+/* A part of a step was solved that is halved `at` times; the first try was `from`. Parts of this size are
+   solved for a while before longer ones are tried; each failure of longer ones doubles that while. */
 static void part_solved(sweep *w, int from, int at)
 {
     enum { FIRST = 2, LONGEST = 64 };
@@ -490,16 +494,16 @@ static void part_solved(sweep *w, int from, int at)
     }
 }
 
-/* May several contacts act in the step?  The problem at hand is that of before; there is none where pairs
-   were just listed anew. */
+/* May several contacts act in the step? The current problem is the previous one; after a new search of near
+   pairs there is none. */
 static bool several(const sweep *w)
 {
     enum { FEW = 2 };
     return w->hand.nact > FEW || w->contacts.near.nof > 0;
 }
 
-/* A step problem that is not solved is another one over half the time: wedges that stall the solvers are
- * rare, and not at every instant.  *h: the rest of the step, and then how much of it was taken. */
+/* If a step problem has no solution, half the step is another problem: wedges that stall the solvers are
+   rare, and not at every instant. *h: the rest of the step; on return, the part that was taken. */
 static bool whole_or_halves(sweep *w, double *h)
 {
     int from = w->policy.halved;
@@ -523,7 +527,7 @@ static bool whole_or_halves(sweep *w, double *h)
     }
 }
 
-/* was one of its bodies part of a whole step last time? */
+/* Was one of its bodies part of a whole step last time? */
 static bool was_at_once(const sweep *w, const contact *c)
 {
     bool all = w->policy.islands.may;
@@ -532,8 +536,8 @@ static bool was_at_once(const sweep *w, const contact *c)
     return !all;
 }
 
-/* A whole step leaves rates that fit the rows of its start.  Before impacts are followed again, contacts
- * that turned meanwhile are met anew. */
+/* The rates after a whole step satisfy the rows of its start. Before impacts are followed again, contacts
+   that have turned since are met again. */
 static void meet_anew(sweep *w)
 {
     system_at(w->s, w->t, w->q, w->v);
@@ -546,18 +550,18 @@ static void meet_anew(sweep *w)
     }
 }
 
-/* a step has no impacts and impulses yet */
+/* Clears the impacts and impulses of a step. */
 static void counts_clear(sweep *w)
 {
     contact_table *t = &w->contacts.table;
-    if ((!t->counted && !w->quick.steps) || !t->rows) /* quick steps leave impulses too */
+    if ((!t->counted && !w->quick.steps) || !t->rows) /* quick steps store impulses too */
         return;
     memset(t->hits, 0, t->n * sizeof *t->hits);
     memset(t->P, 0, t->rows * sizeof *t->P);
     t->counted = false;
 }
 
-/* whole steps have the same size to the last bit, so that what belongs to it is kept */
+/* Whole steps have exactly the same length, so that matrices for it stay valid. */
 static double step_to(const sweep *w, double end)
 {
     double h = end - w->t;
@@ -595,7 +599,7 @@ bool sweep_follow_calm(sweep *w, double end)
 /* The rest of the step as a whole step, or as much of it as could be solved. */
 static bool at_once(sweep *w, double end, crowd_reason why, double *h, bool *rise)
 {
-    if (!w->s->shapes) /* points that come in sight within the step may join islands */
+    if (!w->s->shapes) /* points that appear within the step may join islands */
         sweep_islands_part(w, end, why);
     *h = step_to(w, end);
     if (!whole_or_halves(w, h))
@@ -606,8 +610,8 @@ static bool at_once(sweep *w, double end, crowd_reason why, double *h, bool *ris
     return true;
 }
 
-/* Does a shape lie on another or on a half-space with two points or more, or do many touch?  Which of them
-   part and meet again within a step is rounding: such steps are whole steps. */
+/* Does a shape lie on another one or on a half-space with two points or more, or do many touch? Rounding
+   decides which of them separate and meet again within a step, so such steps are whole steps. */
 static bool lies_on_shape(const sweep *w)
 {
     enum { MANY = 3 };

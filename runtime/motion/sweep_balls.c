@@ -1,8 +1,7 @@
-/* sweep_balls: a whole step of many balls in space: its contacts are packed from their rows as they stand,
-   island by island, and swept, without a list of contacts in between.  Which dofs are the place and the
-   turning of a ball follows from the families of pairs; that the rows are those of balls is looked at each
-   time.  What sweeps do not solve goes the way of all others (sweep_solve.c), as if this had not been tried.
- */
+/* sweep_balls: a whole step of many balls in space. Its contacts are packed directly from their current rows,
+   island by island, and swept, without a list of contacts in between. The families of pairs determine which
+   dofs are position and rotation of a ball; whether the rows are those of balls is checked each time. If
+   sweeps do not solve the problem, the general method does (sweep_solve.c), as if this had not been tried. */
 #include <math.h>
 #include <string.h>
 #include "contact/balls.h"
@@ -10,35 +9,35 @@
 
 enum { SPACE = 3, PAIR = 12, NOBODY = -1 };
 
-/* where a dof is: 0 to 2 of the place of a ball, 3 to 5 of its turning */
+/* The part of a ball that a dof is: 0 to 2 position, 3 to 5 rotation. */
 typedef struct ball_part {
     int ball, part;
 } ball_part;
 
-/* The balls of a model, known since the start. */
+/* The balls of a model, determined at the start. */
 struct balls_known {
     int n;
-    ball_part *of;        /* of each dof */
-    int *place, *turning; /* first dofs of each ball */
+    ball_part *of;        /* for each dof */
+    int *place, *turning; /* first position and rotation dof of each ball */
 };
 
-/* what only the ends of a solve need */
+/* Needed only at the start and end of a solve. */
 typedef struct touch_unit {
     double normal, slip;
-    int act; /* contact of the problem at hand */
+    int act; /* contact of the current problem */
 } touch_unit;
 
-/* The problem at hand, packed. */
+/* The current problem, packed. */
 typedef struct packing {
     sweep *w;
     const balls_known *known;
     int islands, *first; /* first touch of each island, and the end */
-    int (*pair)[2];      /* balls of each contact at hand */
-    int *order;          /* contacts at hand, island by island */
-    int *local;          /* of each ball: where it is packed; NOBODY: nowhere */
-    int *model;          /* the other way */
+    int (*pair)[2];      /* balls of each current contact */
+    int *order;          /* current contacts, island by island */
+    int *local;          /* for each ball: its packed number; NOBODY: not packed */
+    int *model;          /* the inverse of `local` */
     int nball;
-    double *radius; /* of those packed, with the sign of the turning; NAN: not known yet */
+    double *radius; /* of packed balls, with the sign of the rotation; NAN: not known yet */
     ball *ball, *start;
     touch *touch;
     touch_unit *unit;
@@ -77,7 +76,7 @@ static bool ball_add(balls_known *x, const double *light, int place, int turning
     return true;
 }
 
-/* The balls of a family of pairs: dofs stand point by point, places first. */
+/* The balls of a family of pairs: dofs must be ordered by points, positions first. */
 static bool balls_of(const sweep *w, balls_known *x, const near_pairs *p)
 {
     const family *fam = p->fam;
@@ -137,7 +136,7 @@ static bool pair_fits(const balls_known *x, const contact *c)
            c->dof[2 * SPACE] == x->turning[i] && c->dof[3 * SPACE] == x->turning[j];
 }
 
-/* the balls of contact i; the second one NOBODY: the ground */
+/* The balls of contact i; the second one is NOBODY for the ground. */
 static bool pair_of_balls(packing *x, int i)
 {
     const contact *c = x->w->hand.act[i]->c;
@@ -163,7 +162,7 @@ static int root_of(int *up, int i)
     return i;
 }
 
-/* Contacts at hand by islands, in the order in which these first come. */
+/* Orders the current contacts by islands, in the order of their first contacts. */
 static bool islands_order(packing *x, arena *a)
 {
     int n = x->w->hand.nact, *up = arena_alloc(a, (size_t)x->known->n * sizeof *up),
@@ -191,8 +190,8 @@ static bool islands_order(packing *x, arena *a)
     return true;
 }
 
-/* ---- contacts are packed ---- */
-/* rates of a ball without impulses; where it is packed */
+/* ---- packing contacts ---- */
+/* Packed number of a ball; rates without impulses are set later. */
 static int ball_pack(packing *x, int of)
 {
     if (x->local[of] != NOBODY)
@@ -203,13 +202,13 @@ static int ball_pack(packing *x, int of)
     return b;
 }
 
-/* three numbers of a row */
+/* Is a = -b, for rows of three numbers? */
 static inline bool opposite(const double *a, const double *b, double size)
 {
     return same3(a, -1, b, size);
 }
 
-/* Rows at the turning of a ball: -R n x t; R is the same in all contacts of a ball. */
+/* Does a row at the rotation of a ball equal -R n x t? R must be the same in all contacts of a ball. */
 static inline bool turning_fits(double *radius, const double *n, const double *t, double unit,
                                 const double *row)
 {
@@ -220,7 +219,7 @@ static inline bool turning_fits(double *radius, const double *n, const double *t
     return same3(row, -*radius * unit, side, fabs(*radius) * unit);
 }
 
-/* Normal and directions of friction have length 1 and right angles. */
+/* Are normal and directions of friction orthonormal? */
 static inline bool frame_fits(const double *n, const double *t1, const double *t2)
 {
     double third[3];
@@ -235,12 +234,12 @@ static inline void row_scaled(const double *row, double unit, double *out)
         out[k] = row[k] / unit;
 }
 
-/* rows of a contact by the parts of one ball: normal and up to two of slip */
+/* Entries of a contact at one ball: normal row and up to two rows of slip. */
 typedef struct ball_rows {
     double at[3][2 * SPACE];
 } ball_rows;
 
-/* what both kinds of contacts share: units, frame, law, impulse at the start */
+/* What both kinds of contacts share: units, frame, law, initial impulse. */
 static inline bool touch_put(packing *x, int to, int i, const double *H, const double *S1, const double *S2,
                              double (*t)[3])
 {
@@ -322,7 +321,7 @@ static bool ground_pack(packing *x, int to, int i)
     return true;
 }
 
-/* balls at their rates without impulses */
+/* Packs the balls with their rates without impulses. */
 static bool balls_put(packing *x, const double *rate)
 {
     const double *light = x->w->s->minv.a;
@@ -330,7 +329,7 @@ static bool balls_put(packing *x, const double *rate)
         int of = x->model[b], place = x->known->place[of], turning = x->known->turning[of];
         ball *o = &x->ball[b];
         if (isnan(x->radius[b]))
-            x->radius[b] = 0; /* smooth contacts alone */
+            x->radius[b] = 0; /* without friction */
         double R = x->radius[b];
         for (int k = 0; k < SPACE; k++) {
             o->v[k] = rate[place + k];
@@ -385,7 +384,7 @@ static bool all_pack(packing *x, const double *rate, arena *a)
 }
 
 /* ---- an island ---- */
-/* rates with the impulses of touches from .. end in them */
+/* Adds the impulses of touches from .. end to the rates. */
 static void island_push(packing *x, int from, int end)
 {
     for (int k = from; k < end; k++) {
@@ -406,7 +405,7 @@ static void island_push(packing *x, int from, int end)
     }
 }
 
-/* rate of the gap, and the slip, as impulses see them */
+/* Rate of the gap, and slip, in the variables of the sweeps. */
 static void touch_rates(const touch *c, const ball *all, double *un, double *ut)
 {
     const ball *a = &all[c->i], *b = &all[c->j];
@@ -421,8 +420,9 @@ static void touch_rates(const touch *c, const ball *all, double *un, double *ut)
         ut[k] = d[k] - *un * c->n[k] - turn[k];
 }
 
-/* Sweeps that begin with impulses far too large change them by a small part each, and a loose tolerance takes
-   that for a solution: contacts take energy, r.u <= 0, so r.W r <= -r.b.  See beyond_energy in impulses.c. */
+/* Sweeps that start from much too large impulses change them by small fractions, and a loose tolerance may
+   accept that. A solution satisfies r.u <= 0, because contacts take energy, so r.W r <= -r.b. See
+   beyond_energy in impulses.c. */
 static bool island_beyond(const packing *x, int from, int end)
 {
     double given = 0, pushed = 0;
@@ -446,7 +446,7 @@ static void island_anew(packing *x, const heap *h, int from)
     memcpy(x->ball + h->from, x->start + h->from, (size_t)h->nball * sizeof *x->ball);
 }
 
-/* *at: the first of its balls, and then of the next one's */
+/* *at: its first ball; on return the first ball of the next island. */
 static double island_solve(packing *x, int number, int *at)
 {
     enum { SWEEPS = 1000 };
@@ -473,7 +473,7 @@ static double island_solve(packing *x, int number, int *at)
         island_push(x, from, end);
     double res = heap_solve(&h, alone ? 1 : SWEEPS, alone, x->w->tol);
     if (alone)
-        res = 0; /* one visit is the solution */
+        res = 0; /* one visit gives the solution */
     if (!alone && res <= x->w->tol && island_beyond(x, from, end)) {
         island_anew(x, &h, from);
         res = heap_solve(&h, SWEEPS, false, x->w->tol);
@@ -490,7 +490,7 @@ static double island_solve(packing *x, int number, int *at)
 }
 
 /* ---- the solution ---- */
-/* impulses by the rows of the problem; what the slip may be off by, as list_blur has it */
+/* Stores the impulses in the rows of the problem, and returns the possible error of slip (see list_blur). */
 static double impulses_store(const packing *x)
 {
     sweep *w = x->w;
@@ -534,7 +534,7 @@ static void rates_store(const packing *x, double *rate)
 
 bool sweep_balls_solve(sweep *w, double *rate)
 {
-    enum { FEW = 64 }; /* contacts that are solved in an order of their own */
+    enum { FEW = 64 }; /* contacts that are solved in a separate order */
     problem_at_hand *hand = &w->hand;
     if (!w->crowd.balls || !w->policy.whole || w->tol < ISLAND_LOOSE || hand->nact <= FEW)
         return false;

@@ -1,4 +1,4 @@
-/* sweep_states: what each contact carries along a run; those of near pairs come and go. */
+/* sweep_contacts: the data of each contact during a run; contacts of near pairs come and go. */
 #include <math.h>
 #include <string.h>
 #include "sweep.h"
@@ -28,7 +28,7 @@ static void contact_state_new(sweep *w, contact_state *k, contact *c)
                           .alone.cone_step = NAN };
 }
 
-/* what steps read of all of them side by side, then the rest */
+/* First what steps read of all contacts together, then the rest. */
 static void contact_states_room(sweep *w, contact_state *k, size_t count)
 {
     for (size_t i = 0; i < count; i++)
@@ -52,7 +52,7 @@ static void contact_states_room(sweep *w, contact_state *k, size_t count)
 }
 
 /* ---- the table of all contacts ---- */
-/* what is in it stays there; contacts are pointed at it by table_order */
+/* Copies the contents; contacts are set to point to them in table_order. */
 static void table_room(sweep *w, size_t room)
 {
     contact_table *t = &w->contacts.table, old = *t;
@@ -112,7 +112,7 @@ void sweep_by_dof(sweep *w)
     }
 }
 
-/* where each family begins */
+/* Where each family begins. */
 static void table_families(sweep *w)
 {
     size_t f = 0;
@@ -123,7 +123,7 @@ static void table_families(sweep *w)
         w->contacts.table.from[f] = w->contacts.nstate;
 }
 
-/* r and P of all in their new order: the states still have their old places */
+/* r and P of all contacts in their new order; the states still have their old places. */
 static void table_reactions(sweep *w)
 {
     contact_table *t = &w->contacts.table;
@@ -167,7 +167,7 @@ void sweep_table_index(sweep *w)
     w->contacts.table.by_dof = false;
 }
 
-/* room for the dofs of all near pairs, one after the other */
+/* Room for the dofs of all near pairs, one after the other. */
 static int *pair_dofs(sweep *w)
 {
     contact_table *t = &w->contacts.table;
@@ -181,8 +181,7 @@ static int *pair_dofs(sweep *w)
     return t->pair_dof;
 }
 
-/* Tracks have come and gone: what the table says of those that were there goes along with them.  The others
- * are open, or always closed. */
+/* States have come and gone: reorders the table. New contacts are open, or always closed. */
 static void table_order(sweep *w)
 {
     typedef struct {
@@ -192,8 +191,8 @@ static void table_order(sweep *w)
     } line;
     contact_table *t = &w->contacts.table;
     arena_pos mark = arena_mark(w->scratch);
-    w->hand.nact = 0;                         /* a state may be that of another pair */
-    w->policy.islands.stage = STEP_UNDIVIDED; /* parts of a step go by the old order */
+    w->hand.nact = 0;                         /* a state may now belong to another pair */
+    w->policy.islands.stage = STEP_UNDIVIDED; /* parts of a step use the old order */
     line *was = arena_array(w->scratch, line, t->n + 1);
     for (size_t i = 0; i < t->n; i++)
         was[i] = (line){ t->gap[i],  t->tol_gap[i], t->tol_u[i], t->un[i], t->ahead[i],
@@ -288,7 +287,7 @@ void sweep_take(sweep *w, const bool *which, const bool *also)
     bool changed = false;
     if ((size_t)w->hand.nact == w->contacts.nstate && !memchr(which, false, w->contacts.nstate)) {
         sweep_tolerance(w, w->hand.nact);
-        return; /* all, as before */
+        return; /* all contacts, as before */
     }
     for (size_t i = 0; i < w->contacts.nstate; i++) {
         if (!which[i] && !(also && also[i]))
@@ -317,7 +316,7 @@ void sweep_take(sweep *w, const bool *which, const bool *also)
 
 void sweep_gaps(sweep *w, contact_state *const *k, size_t n)
 {
-    if (n == w->contacts.nstate) { /* all there are */
+    if (n == w->contacts.nstate) { /* all contacts */
         sweep_gaps_but(w, NULL);
         return;
     }
@@ -364,7 +363,7 @@ static contact_state *contact_state_spare(sweep *w, near_states *t, family *fam)
     return k;
 }
 
-/* a pair that has come near: open */
+/* A pair that has come near: open. */
 static void contact_state_place(contact_state *k, int64_t member, const int32_t *index)
 {
     contact *c = k->c;
@@ -374,14 +373,14 @@ static void contact_state_place(contact_state *k, int64_t member, const int32_t 
     k->alone.cone_step = NAN;
 }
 
-/* the first point of a pair of shapes? */
+/* Is it the first point of a pair of shapes? */
 static bool pair_begins(const contact *c)
 {
     const contact_family *f = c->fam->f;
     return f->pair.touch && c->index[index_of_point(f)] == 1;
 }
 
-/* at a distance that is known */
+/* Initialises a contact at a known distance. */
 static bool contact_state_begin(sweep *w, contact_state *k)
 {
     contact *c = k->c;
@@ -393,7 +392,7 @@ static bool contact_state_begin(sweep *w, contact_state *k)
     return sweep_holds(w, k);
 }
 
-/* the first contact of a pair, by its number in the family */
+/* Member number of the first contact of a pair. */
 static int64_t near_member(const near_pairs *p, int64_t pair)
 {
     return p->slots * near_rank(p, p->pair.at[2 * pair], p->pair.at[2 * pair + 1]);
@@ -404,7 +403,7 @@ static int32_t place_of(const contact *c)
     return c->index[c->fam->f->over.n - 1];
 }
 
-/* the contacts of a pair that has come near, from `to` on */
+/* Adds the contacts of a pair that has come near, from `to` on. */
 static void near_begin(sweep *w, near_states *t, const near_pairs *p, int64_t pair, contact_state **to)
 {
     const contact_family *f = p->fam->f;
@@ -421,7 +420,7 @@ static void near_begin(sweep *w, near_states *t, const near_pairs *p, int64_t pa
         w->s->in.from[IN_FEATURE] = w->s->shapes->feature;
 }
 
-/* The pairs of a family as they are now: those that were there keep what they carry. */
+/* Updates the pairs of a family; those that were there before keep their states. */
 static void near_renew(sweep *w, near_states *t, const near_pairs *p)
 {
     int64_t pairs = (int64_t)p->pair.n / 2, n = pairs * p->slots, old = 0;
@@ -438,7 +437,7 @@ static void near_renew(sweep *w, near_states *t, const near_pairs *p)
         if (t->nspare)
             memcpy(t->spare, spare, (size_t)t->nspare * sizeof *spare);
     }
-    /* first those that have gone, so that new ones find them */
+    /* first removes pairs that have gone, so that new ones can use their states */
     for (int64_t i = 0, at = 0; i < nwas; i += p->slots) {
         int64_t member = was[i]->c->member;
         while (at < pairs && near_member(p, at) < member)
@@ -467,8 +466,8 @@ static void near_renew(sweep *w, near_states *t, const near_pairs *p)
     arena_release(w->scratch, mark);
 }
 
-/* Tracks of the pairs that were found, and all in order.  measure: new ones are measured, else a state that
- * is read says all about them. */
+/* States of the pairs that were found, and all contacts in order. measure: new ones are evaluated; otherwise
+   a saved state contains everything. */
 static bool near_listed(sweep *w, bool measure)
 {
     size_t n = w->s->ncontact, at = 0, next = 0;
@@ -525,8 +524,7 @@ void sweep_near_again(sweep *w)
     near_listed(w, false);
 }
 
-/* A point that is about other corners, edges or faces than before is a contact of its own: open, until it is
- * met. */
+/* A point that belongs to other corners, edges or faces than before is a new contact: open until it meets. */
 static void point_begin(sweep *w, contact_state *x)
 {
     contact_table *t = &w->contacts.table;
@@ -540,7 +538,8 @@ static void point_begin(sweep *w, contact_state *x)
     sweep_tolerances(w, x);
 }
 
-/* What touches of the pair at `first` is found anew.  Points whose gaps are of use are put behind the n. */
+/* Finds anew what touches of the pair at `first`. Points whose gaps must be evaluated are added after the
+   first n. */
 static size_t pair_touch(sweep *w, size_t first, size_t n)
 {
     shapes *s = w->s->shapes;
@@ -561,7 +560,7 @@ static size_t pair_touch(sweep *w, size_t first, size_t n)
     return n;
 }
 
-/* What touches of two shapes is found anew for the step. */
+/* Finds anew what touches of shapes, for the step. */
 void sweep_touch(sweep *w)
 {
     const contact_table *t = &w->contacts.table;
@@ -579,7 +578,8 @@ void sweep_touch(sweep *w)
     }
 }
 
-/* the point of a pair to give up for another one: open, and furthest away; NULL: all are closed */
+/* The point of a pair that can be given up for another one: the open point that is farthest away; NULL: all
+   are closed. */
 static contact_state *point_spare(sweep *w, size_t first, int slots)
 {
     const contact_table *t = &w->contacts.table;
@@ -592,8 +592,8 @@ static contact_state *point_spare(sweep *w, size_t first, int slots)
     return best;
 }
 
-/* Points of the pair at `first` that overlap at the end of the trial step and were not looked at: they take
-   part in the step from its start, if they are apart there. */
+/* Points of the pair at `first` that overlap at the end of the trial step without being part of it: they join
+   the step from its start, if they are apart there. */
 static bool pair_ahead(sweep *w, size_t first)
 {
     shapes *s = w->s->shapes;
@@ -613,7 +613,7 @@ static bool pair_ahead(sweep *w, size_t first)
         shapes_hold(s, f, c->index, point, &all[k]);
         system_at(w->s, w->t, w->q, w->v);
         if (contact_gap(w->s, x->c) < -SHAPE_DEEP * size) {
-            shapes_hold(s, f, c->index, point, NULL); /* it comes round a corner */
+            shapes_hold(s, f, c->index, point, NULL); /* it comes around a corner */
             contact_gap(w->s, x->c);
         } else
             any = true;
@@ -637,8 +637,8 @@ bool sweep_touch_ahead(sweep *w)
     return any;
 }
 
-/* Everything of the pair at `first` that touches where its bodies are now is held; in: which points are close
- * enough to be kept apart. */
+/* Holds everything that touches of the pair at `first` in the current state. in: points that are close enough
+   to be kept apart. */
 static void pair_hold(sweep *w, size_t first, bool *in)
 {
     shapes *s = w->s->shapes;
@@ -653,7 +653,7 @@ static void pair_hold(sweep *w, size_t first, bool *in)
     }
 }
 
-/* rows and gaps of those at hand, then the shortest move that opens them */
+/* Rows and gaps of the current contacts, then the shortest move that opens them. */
 static void shapes_open(sweep *w)
 {
     for (int i = 0; i < w->hand.nact; i++) {
@@ -665,7 +665,7 @@ static void shapes_open(sweep *w)
     vec_copy(w->q, w->q1, w->n);
 }
 
-/* the state has moved: what belongs to it */
+/* Updates everything that depends on the state after it has moved. */
 static bool moved(sweep *w)
 {
     w->fresh = false;
@@ -681,7 +681,7 @@ static bool moved(sweep *w)
     return sweep_factor(w, w->M, w->t);
 }
 
-/* how deep shapes overlap where they are placed; *deep: one of them by more than may be left */
+/* The largest overlap of the placed shapes; *deep: one exceeds the permitted overlap. */
 static double shapes_overlap(const sweep *w, bool *deep)
 {
     feature all[FEATURES];
@@ -716,7 +716,7 @@ bool sweep_too_deep(sweep *w)
     return false;
 }
 
-/* Contacts that are not points of pairs: those that are closed or close, into `in`.  Does one overlap? */
+/* Marks in `in` contacts that are not points of pairs and are closed or close. Does one overlap? */
 static bool others_close(sweep *w, bool *in)
 {
     const contact_table *t = &w->contacts.table;
@@ -731,7 +731,8 @@ static bool others_close(sweep *w, bool *in)
     return deep;
 }
 
-/* One move of all that are too deep or close to it; what touches is held meanwhile.  False: none is. */
+/* One move of everything that overlaps too much or is close to it, while contacts that touch are held. False:
+   there is nothing to move. */
 static bool part_once(sweep *w, bool *in)
 {
     bool deep;

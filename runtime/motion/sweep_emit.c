@@ -1,5 +1,5 @@
-/* sweep_emit: C of a run: its kernels, its numbers at the start, and the sources of runtime/native, which
-   take the same steps as sweeping.  No text of the model gets there: numbers, and names that are plain
+/* sweep_emit: writes a run as C: its kernels, its numbers at the start, and the sources of runtime/native,
+   which take the same steps as sweeping. The output contains no text of the model except names that are plain
    identifiers. */
 #include <ctype.h>
 #include <math.h>
@@ -11,7 +11,7 @@
 typedef struct writer {
     sweep *w;
     text *out;
-    bool trig; /* a kernel has sines */
+    bool trig; /* a kernel uses sines or cosines */
 } writer;
 
 /* ---- numbers ---- */
@@ -58,7 +58,7 @@ static const char *const op_text[] = {
 #undef X
 };
 
-/* the formula of an operation, with registers for a, b and c */
+/* The formula of an operation, with registers for a, b and c. */
 static void put_formula(text *t, const instr *p, char reg)
 {
     for (const char *s = op_text[p->op]; *s;) {
@@ -111,7 +111,7 @@ static void put_address(text *out, const slot_map *m, int n)
             text_printf(out, " + %d * i%d", (int)m->stride[k], k);
 }
 
-/* registers of one member, whose indices are i0, i1 ..; what is not written is not used */
+/* Registers of one member, whose indices are i0, i1, ...; outputs that are not written are unused. */
 static void put_member(writer *x, const kernel *k)
 {
     static const char *const from[IN_KINDS] = {
@@ -136,7 +136,7 @@ static void put_member(writer *x, const kernel *k)
     put_code(x, &k->tape, 'r');
 }
 
-/* the braces that end it are returned */
+/* Loops over the members of a kernel; returns the number of braces that end them. */
 static int put_loops(writer *x, const kernel *k)
 {
     text *out = x->out;
@@ -171,7 +171,7 @@ static void put_ends(text *out, int n)
 static const char arguments[] = "const double *param, double t, const double *q, const double *v";
 static const char unused[] = "(void)param, (void)t, (void)q, (void)v;\n";
 
-/* to[row] += outputs of all members; matrix: to[row, column]; NULL: they are added to `sum` */
+/* to[row] += outputs of all members; matrix: to[row, column]; `to` NULL: they are added to `sum`. */
 static void put_sum(writer *x, const kernels *all, const char *to, bool matrix)
 {
     text *out = x->out;
@@ -224,7 +224,7 @@ static void put_kernels(writer *x)
     text_puts(out, "return sum;\n}\n\n");
 }
 
-/* the indices of one member as constants */
+/* A case for one member, with its indices as constants. */
 static void put_case(writer *x, size_t number, const int32_t *index, int n)
 {
     text_printf(x->out, "case %zu: {\n", number);
@@ -232,7 +232,7 @@ static void put_case(writer *x, size_t number, const int32_t *index, int n)
         text_printf(x->out, "const int i%d = %d;\n(void)i%d;\n", j, (int)index[j], j);
 }
 
-/* values that follow from other parameters */
+/* A function that computes parameters which depend on others. */
 static void put_derived(writer *x)
 {
     text *out = x->out;
@@ -446,7 +446,7 @@ static sizes_of count(const sweep *w)
     return c;
 }
 
-/* a number of the size of the room that solvers need for m rows of n contacts */
+/* Memory that solvers need for m rows of n contacts. */
 static size_t scratch_room(const sizes_of *c, size_t n)
 {
     size_t m = c->rows, d = c->tangents;
@@ -460,7 +460,7 @@ static void define(text *out, const char *name, long long value)
     text_printf(out, "#define %s %lld\n", name, value);
 }
 
-/* has it the plain steps of small models, by an inverse matrix? */
+/* Does the run have the plain steps of small models, with an inverse matrix? */
 static bool is_plain(const sweep *w)
 {
     const system_t *s = w->s;
@@ -702,7 +702,7 @@ static const char head[] =
     "#ifdef MAIN\n#include <stdio.h>\n#endif\n"
     "#ifdef __GNUC__\n#pragma GCC diagnostic ignored \"-Wunused-function\"\n#endif\n";
 
-/* what solvers take memory from */
+/* The allocator of the solvers in the output. */
 static const char arena_text[] =
     "\ntypedef struct arena {\nsize_t used;\n_Alignas(16) unsigned char at[ARENA_ROOM];\n} arena;\n"
     "typedef size_t arena_pos;\n"
@@ -742,7 +742,7 @@ static void put_solvers(text *out, size_t contacts)
 }
 
 /* ---- a unit of FMI ---- */
-/* the laws of contacts, which parameters may change before the start */
+/* The laws of contacts, which parameters may change before the start. */
 static void put_law(writer *x, size_t i, const char *name, const kernel *k)
 {
     const contact *c = x->w->contacts.state[i]->c;
@@ -770,7 +770,7 @@ static void put_laws(writer *x)
     text_puts(x->out, "}\n");
 }
 
-/* of derived values: marks what those read that are marked; of others: marks all that is read */
+/* derived: marks what marked derived values read; otherwise marks everything that is read. */
 static bool kernel_marks(const kernel *k, bool derived, bool *held)
 {
     int32_t index[MAX_INDEX] = { 0 };
@@ -800,8 +800,8 @@ static bool kernels_mark(const kernels *all, bool derived, bool *held)
     return more;
 }
 
-/* Parameters that only forces, gaps, events and laws read can be set; those of masses, gradients, numbers of
-   the start and defaults of other parameters are part of the C. */
+/* Parameters that only forces, gaps, events and laws read can be set. Those of masses, gradients, numbers of
+   the start and defaults of other parameters are constants in the C. */
 static const bool *settable(const sweep *w, arena *a)
 {
     const program *p = w->p;
@@ -823,7 +823,7 @@ static const bool *settable(const sweep *w, arena *a)
     return held;
 }
 
-/* with their bounds */
+/* Parameters that can be set, with their bounds. */
 static void put_settable(writer *x, const emitted_run *to)
 {
     const program *p = x->w->p;
@@ -866,7 +866,7 @@ static void put_unit(emitted_run *to)
     put_lines(out, emitted_fmu_c);
 }
 
-/* the run of a unit has no end, and of its names only those of FMI are seen from outside */
+/* The run of an FMU has no end, and only the names of FMI are visible from outside. */
 static const char hidden[] = "#ifdef __GNUC__\n#pragma GCC visibility push(hidden)\n#endif\n";
 
 static long long steps_of(const emitted_run *to, double h)
@@ -923,12 +923,12 @@ void sweep_emit_run(sweep *w, const run_clock *c, emitted_run *to)
     }
 }
 
-/* the names of libm and the types alone */
+/* Only the names of libm and the types. */
 static const char plain_head[] =
     "#include <math.h>\n#include <stdbool.h>\n#include <stddef.h>\n#include <stdint.h>\n#include <string.h>\n"
     "#pragma GCC diagnostic ignored \"-Wunused-function\"\n";
 
-/* what is the same for all models, after their own part */
+/* The same for all models; follows their own part. */
 static const char *const *const plain_parts[] = { emitted_tolerances_h, emitted_linalg_h, emitted_cone_h,
                                                   emitted_cone_c,       emitted_small_h,  emitted_rows_c,
                                                   emitted_plain_c,      emitted_view_h,   emitted_enter_c };

@@ -1,9 +1,9 @@
-/* sweep_emit: a run of sweeping as C, for `cdl emit c` and for native steps. */
+/* sweep_emit: writes a run of sweeping as C, for `cdl emit c` and for compiled steps. */
 #ifndef CDL_SWEEP_EMIT_H
 #define CDL_SWEEP_EMIT_H
 #include "base/diag.h"
 
-/* Sources that are part of what is written, line after line (runtime/native/texts.awk). */
+/* Source files that are part of the output, line by line (runtime/native/texts.awk). */
 extern const char *const emitted_tolerances_h[];
 extern const char *const emitted_trig_h[];
 extern const char *const emitted_linalg_h[];
@@ -29,32 +29,33 @@ extern const char *const emitted_enter_c[];
 
 struct sweep;
 struct run_clock;
-/* A contact of what was written: its name and how many components of friction are shown. */
+/* A contact of the output: its name and the number of shown components of friction. */
 typedef struct emitted_contact {
     const char *name;
     int shown;
 } emitted_contact;
-/* An element of an input: where its value is among the parameters, then its three coefficients, then the time
-   that they count from. */
+/* An element of an input: indices of the parameters that contain its value, its three coefficients, and the
+   time at which they start. */
 typedef struct emitted_input {
     int32_t at, slope, origin;
 } emitted_input;
-/* What a run is written to instead of being taken; why not, when it is none for it. */
+/* Where a run is written instead of being computed; if it cannot be written, why. */
 typedef struct emitted_run {
     text out;
-    bool unit; /* with the functions of FMI, for `cdl emit fmu`; FMU_GUID is not in it yet */
+    bool unit; /* with the functions of FMI, for `cdl emit fmu`; FMU_GUID is added later */
     const emitted_input *input;
     size_t ninput;
     vec(emitted_contact) contacts;
-    const bool *settable; /* of each parameter: it may have another value when the motion starts */
+    const bool *settable; /* of each parameter: it may be changed before the motion starts */
     const char *why;      /* NULL: written */
-    span at;              /* of what is in the way */
+    span at;              /* place of what prevents it */
     double duration;
 } emitted_run;
-/* The whole run, from the state at its start. */
+/* The whole run, from its initial state. */
 void sweep_emit_run(struct sweep *w, const struct run_clock *c, emitted_run *to);
-/* The plain steps of a run alone, with parameters and numbers of the run left open: what is the model's own,
-   with a hash of the rest; false: it has none.  Then the rest, for a compiler. */
+/* Only the plain steps of a run; parameters and numbers of the run remain variables. Writes the part that
+   depends on the model, with a hash of the rest; false: there are no plain steps. sweep_emit_rest writes the
+   rest, for a compiler. */
 bool sweep_emit_plain(struct sweep *w, text *out);
 void sweep_emit_rest(text *out);
 #endif

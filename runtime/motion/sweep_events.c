@@ -1,5 +1,5 @@
-/* sweep_events: `when` and `stop when`: conditions that become true within a step, where, and what they
- * reset. */
+/* sweep_events: `when` and `stop when`: conditions that become true within a step, at which time, and their
+   resets. */
 #include <math.h>
 #include <string.h>
 #include "sweep.h"
@@ -31,7 +31,7 @@ static bool event_true(sweep *w, size_t i, const int32_t *index)
     return w->watch.events[i].when.reg[k->tape.out[0]] != 0;
 }
 
-/* does a condition hold at the end of the trial step that did not before? */
+/* Does a condition hold at the end of the trial step that did not hold before? */
 bool sweep_rise(sweep *w, bool mark)
 {
     bool any = false;
@@ -73,7 +73,7 @@ bool sweep_locate_event(sweep *w, double *h)
     return true;
 }
 
-/* what a reset has made untrue may become true again */
+/* After a reset that makes a condition false, the condition may become true again. */
 static void arm_again(sweep *w)
 {
     size_t at = 0;
@@ -86,7 +86,7 @@ static void arm_again(sweep *w)
     }
 }
 
-/* resets of the events that rose, all from the values before */
+/* Resets of all events whose condition became true, computed from the values before. */
 bool sweep_fire(sweep *w)
 {
     size_t at = 0;
@@ -124,7 +124,7 @@ bool sweep_fire(sweep *w)
     if (!sweep_survey(w) || !sweep_rates(w))
         return false;
     arm_again(w);
-    /* a reset is work done on the model */
+    /* the energy of a reset counts as work */
     w->account.books->work += sweep_kinetic(w, &shown) + sweep_potential(w) - before;
     return true;
 }

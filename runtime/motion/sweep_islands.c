@@ -1,29 +1,28 @@
-/* sweep_islands: whether steps are cut at impacts is decided island by island.  Dofs that masses, forces or
-   contacts couple make an island.  When a whole step is taken because some islands are crowded, the others
-   are followed once more from where it began, with impacts cut, and replace what the whole step made of
-   them.  Where that fails, or an island of the one kind meets one of the other, the whole step stays as it
-   is. */
+/* sweep_islands: decides for each island whether steps are cut at impacts. Dofs that are coupled by masses,
+   forces or contacts form an island. If a whole step is taken because some islands are crowded, it is
+   repeated for the others with cuts at impacts, and their results replace those of the whole step. If that
+   fails, or a calm island meets a crowded one, the whole step stays. */
 #include <math.h>
 #include <string.h>
 #include "sweep.h"
 #include "base/tolerances.h"
 
-/* What the dofs are that a family of contacts reads or pushes, for a member. */
+/* The dofs that a family of contacts reads or pushes, for one member. */
 typedef struct family_reach {
     slot_map *dof;
     int n;
-    bool all; /* friction on the whole tangent space */
+    bool all; /* friction in the whole tangent space */
 } family_reach;
 
-/* An island of the step, at its root. */
+/* An island of the step, stored at its root. */
 typedef struct step_island {
-    int contacts;    /* that may matter in the step */
-    int hits, again; /* impacts so far; those of contacts that had one in it */
+    int contacts;    /* contacts that may take part in the step */
+    int hits, again; /* impacts so far; those of contacts that were hit before in this step */
     int turning;     /* closed contacts whose rows turn */
     bool marked, crowds;
 } step_island;
 
-/* What a contact has at an instant. */
+/* Data of a contact at an instant. */
 typedef struct kept_contact {
     double gap, tol_gap, tol_u, tol_slip, un, ahead, speed, mu0, normal0, htm, last_open;
     int64_t sized;
@@ -31,29 +30,29 @@ typedef struct kept_contact {
     bool closed, held;
 } kept_contact;
 
-/* The state of a step in two parts. */
+/* The state of a step at an instant, for steps in two parts. */
 typedef struct kept_moment {
     double t, work, dissipated, penetration;
     double *q, *v, *f, *v1, *qmax, *vmax; /* n */
-    kept_contact *contact;                /* of the calm islands */
+    kept_contact *contact;                /* of contacts of the calm islands */
     double *rows;                         /* their reactions and impulses */
 } kept_moment;
 
 struct island_room {
-    int *block;      /* n: first dof that masses and forces couple a dof to; known once it is needed */
-    bool blocks;     /* they are known */
-    int *up;         /* n: of the step */
+    int *block;  /* n: first dof that is coupled to a dof by masses and forces; computed when first needed */
+    bool blocks; /* `block` is computed */
+    int *up;     /* n: union-find of the step */
     step_island *at; /* n */
     bool *matters;   /* of each contact: may it take part in the step? */
     size_t matters_room;
     family_reach *reach;
-    /* contacts of the calm islands, and their table */
+    /* Contacts of the calm islands, and their table. */
     contact_state **state;
     contact_table table;
-    int *place; /* in the table of all */
+    int *place; /* their places in the table of all */
     size_t n, state_room;
-    kept_moment before, after; /* of the whole step */
-    size_t *noted;             /* impacts of each family before it */
+    kept_moment before, after; /* the whole step */
+    size_t *noted;             /* number of impacts of each family before it */
 };
 
 void sweep_islands_new(sweep *w)
@@ -70,7 +69,7 @@ void sweep_islands_new(sweep *w)
     x->room = arena_make(w->a, struct island_room);
 }
 
-/* ---- what is coupled in the model ---- */
+/* ---- coupling in the model ---- */
 static int root_of(int *up, int i)
 {
     while (up[i] != i)
@@ -93,7 +92,7 @@ static bool of_state(in_kind kind)
     return kind == IN_Q || kind == IN_V || kind == IN_A || kind == IN_PRE;
 }
 
-/* Which inputs each output of a tape depends on: words 64-bit words for each register. */
+/* The inputs that each output of a tape depends on: `words` 64-bit words for each register. */
 static uint64_t *dependences(const tape *t, size_t words, arena *a)
 {
     tape plain = tape_plain(t, a);
@@ -111,7 +110,7 @@ static uint64_t *dependences(const tape *t, size_t words, arena *a)
     return of;
 }
 
-/* a force couples the dof that it acts on to those that it reads */
+/* A force couples the dof on which it acts to those that it reads. */
 static void force_couples(sweep *w, const kernel *k, int *block)
 {
     arena_pos mark = arena_mark(w->scratch);
@@ -148,7 +147,7 @@ static void reach_add(family_reach *r, const slot_map *m)
     r->dof[r->n++] = *m;
 }
 
-/* what a contact pushes, and all that its gap and its laws read */
+/* The dofs that a contact pushes, and all that its gap and its laws read. */
 static family_reach reach_of_family(const family *fam, arena *a)
 {
     const term *all[] = { &fam->gap,      &fam->gradient,  &fam->rate,   &fam->bias, &fam->slip,
@@ -174,7 +173,7 @@ static family_reach reach_of_family(const family *fam, arena *a)
     return r;
 }
 
-/* once, when it is first needed */
+/* Computed once, when first needed. */
 static void blocks_find(sweep *w)
 {
     struct island_room *x = w->policy.islands.room;
@@ -225,7 +224,7 @@ static int reach_count(const sweep *w, const family_reach *r)
     return r->all ? w->n : r->n;
 }
 
-/* how many of the dofs of a contact have the flag: none (0), some (1), all (2) */
+/* How many of the dofs of a contact have the flag: none (0), some (1), all (2)? */
 static int dofs_with(const sweep *w, const contact *c, const bool *flag)
 {
     const family_reach *r = reach_of_contact(w, c);
@@ -248,8 +247,8 @@ static bool matters(sweep *w, size_t i, double h)
     return sweep_may_close(w, i, h);
 }
 
-/* Which contacts matter in the step; those that do unite their dofs.  Open pairs of points that cannot meet
-   are known by the table alone. */
+/* Finds the contacts that may take part in the step, and joins their dofs. For open pairs of points that
+   cannot meet, the table is enough. */
 static void matters_find(sweep *w, double h, bool waits)
 {
     struct island_room *x = w->policy.islands.room;
@@ -272,7 +271,8 @@ static void matters_find(sweep *w, double h, bool waits)
     }
 }
 
-/* Dofs of an island have the same root.  While a crowd waits, all that is marked counts as one. */
+/* Finds the islands: their dofs have the same root. While a crowd waits, all marked dofs count as one island.
+ */
 static void parts_find(sweep *w, double h, bool waits)
 {
     struct island_room *x = w->policy.islands.room;
@@ -291,7 +291,7 @@ static void parts_find(sweep *w, double h, bool waits)
             first = i;
     sweep_free(w, h, w->v1);
     system_at(w->s, w->t, w->q, w->v);
-    if (w->policy.tried) /* the gaps at hand are those of a step that was given up */
+    if (w->policy.tried) /* the gaps belong to a step that was given up */
         sweep_gaps_but(w, NULL);
     w->policy.tried = false;
     matters_find(w, h, waits);
@@ -318,8 +318,8 @@ static bool worse(const step_island *a, const step_island *b, crowd_reason why)
     return a->contacts > b->contacts;
 }
 
-/* Who is to blame: islands that crowded before, those that have too much for a trial by themselves; else the
- * one that has most of it. */
+/* Which islands are crowded: those that were before, and those with too many impacts to be followed; if there
+   are none, the one with most impacts. */
 static void parts_blame(sweep *w, crowd_reason why)
 {
     step_island *at = w->policy.islands.room->at, *worst = NULL;
@@ -410,7 +410,7 @@ static void moment_put(sweep *w, kept_moment *m)
         contact_put(w, &m->contact[i], m->rows + i * (size_t)rows, x->state[i]);
 }
 
-/* calm: dofs with that flag, 0 or 1; contacts are those of the calm islands in either case */
+/* Restores the dofs whose `calm` flag has this value; in both cases the contacts of the calm islands. */
 static void dofs_get(sweep *w, const kept_moment *m, bool calm)
 {
     for (int i = 0; i < w->n; i++) {
@@ -443,7 +443,7 @@ static void books_set(sweep *w, double work, double dissipated)
     w->account.books->dissipated = dissipated;
 }
 
-/* ---- the contacts of the calm islands by themselves ---- */
+/* ---- contacts of the calm islands alone ---- */
 static void calm_room(sweep *w, size_t n)
 {
     struct island_room *x = w->policy.islands.room;
@@ -477,7 +477,7 @@ static void calm_room(sweep *w, size_t n)
     }
 }
 
-/* which part each contact belongs to; the calm ones are listed */
+/* Determines the part of each contact, and lists the calm ones. */
 static void parts_list(sweep *w)
 {
     struct island_room *x = w->policy.islands.room;
@@ -494,7 +494,7 @@ static void parts_list(sweep *w)
             x->state[x->n++] = w->contacts.state[i];
 }
 
-/* The table of all and that of the calm ones change places. */
+/* Exchanges the table of all contacts and that of the calm ones. */
 static void tables_swap(sweep *w)
 {
     struct island_room *x = w->policy.islands.room;
@@ -524,7 +524,7 @@ static void line_copy(const contact_table *from, size_t i, contact_table *to, si
     to->met[j] = to->in[j] = false;
 }
 
-/* its reactions and impulses move to place i of a table */
+/* Moves its reactions and impulses to place i of a table. */
 static void reactions_move(contact_state *k, contact_table *to, size_t i)
 {
     size_t m = 1 + (size_t)k->c->fam->d;
@@ -540,7 +540,7 @@ static void calm_alone(sweep *w)
     x->table.rows = 0;
     x->table.every = w->contacts.table.every;
     x->table.counted = w->contacts.table.counted;
-    w->hand.nact = 0; /* it goes by places in the table */
+    w->hand.nact = 0; /* uses places in the table */
     for (size_t i = 0; i < x->n; i++) {
         contact_state *k = x->state[i];
         x->place[i] = k->at;
@@ -589,7 +589,7 @@ void sweep_islands_part(sweep *w, double end, crowd_reason why)
         return;
     if (!x->blocks)
         blocks_find(w);
-    if (why == CROWD_WAITS && !memchr(p->marked, false, (size_t)w->n)) { /* all wait together */
+    if (why == CROWD_WAITS && !memchr(p->marked, false, (size_t)w->n)) { /* all of them wait */
         memset(p->calm, 0, (size_t)w->n * sizeof *p->calm);
         return;
     }
@@ -625,7 +625,7 @@ void sweep_islands_met(sweep *w)
     }
 }
 
-/* gaps between the parts at the end of the step, which neither of them looked at */
+/* Are gaps between the two parts open at the end of the step? Neither part has checked them. */
 static bool parts_apart(sweep *w)
 {
     contact_lists *l = &w->contacts;
@@ -643,7 +643,7 @@ static bool parts_apart(sweep *w)
     return apart;
 }
 
-/* does a condition of `when` become true at the end of the step, with its parts together? */
+/* Does a condition of `when` become true at the end of the step, with both parts together? */
 static bool events_rise(sweep *w, bool mark)
 {
     if (!w->p->nevent)
@@ -671,8 +671,8 @@ static bool member_calm(const sweep *w, size_t f, int64_t member)
            w->policy.islands.part[lo] == PART_CALM;
 }
 
-/* Impacts that the whole step noted of calm islands go; all others of the step stand in the order of time.
- */
+/* Removes the impacts of calm islands that the whole step recorded; the other impacts of the step are sorted
+   by time. */
 static void impacts_merge(sweep *w, const size_t *between)
 {
     for (size_t f = 0; f < w->p->ncontact; f++) {
@@ -692,7 +692,7 @@ static void impacts_merge(sweep *w, const size_t *between)
     }
 }
 
-/* of the crowd, at the end of the whole step */
+/* Penetration in the crowd, at the end of the whole step. */
 static double crowd_penetration(const sweep *w, double before)
 {
     const contact_table *t = &w->contacts.table;
@@ -703,7 +703,7 @@ static double crowd_penetration(const sweep *w, double before)
     return before;
 }
 
-/* islands that were tried in vain are not tried again before all are */
+/* Islands that could not be followed are not tried again until all are. */
 static void mark_calm(sweep *w)
 {
     const struct island_room *x = w->policy.islands.room;
@@ -711,8 +711,8 @@ static void mark_calm(sweep *w)
         w->policy.islands.marked[i] |= w->policy.islands.calm[i] && x->at[root_of(x->up, i)].contacts > 0;
 }
 
-/* The calm islands from where the whole step began; the crowd moves along without its contacts, and that is
- * thrown away. */
+/* Follows the calm islands from the start of the whole step. The crowd moves along without its contacts; that
+   motion is discarded. */
 static bool calm_follow(sweep *w, double end)
 {
     island_parts *p = &w->policy.islands;
@@ -721,7 +721,7 @@ static bool calm_follow(sweep *w, double end)
     books_set(w, p->room->before.work + p->work, p->room->before.dissipated + p->dissipated);
     w->r->max_penetration = crowd_penetration(w, p->room->before.penetration);
     p->stage = STEP_CALM;
-    w->crowd.chain.fixed = false; /* that is the list of all contacts */
+    w->crowd.chain.fixed = false; /* it lists all contacts */
     calm_alone(w);
     bool ok = sweep_follow_calm(w, end);
     calm_among_all(w);

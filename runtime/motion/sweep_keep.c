@@ -1,9 +1,9 @@
-/* sweep_keep: a run of sweeping or auglag between two of its steps: all that the next one depends on.
-   Factors, columns and cones are made anew from the same numbers, to the same bits. */
+/* sweep_keep: the saved state of a run of sweeping or auglag between two steps: everything that the next one
+   depends on. Factors, columns and cones are recomputed from the same numbers, with the same bits. */
 #include <limits.h>
 #include "sweep.h"
 
-/* rows as they were last asked for: tolerances of open contacts still go by them */
+/* Rows of the last evaluation: tolerances of open contacts depend on them. */
 static void contact_keep(contact *c, run_state *s)
 {
     size_t n = (size_t)c->n, d = (size_t)c->fam->d, shown = (size_t)c->fam->shown;
@@ -73,8 +73,8 @@ static void numbers_keep(sweep *w, run_state *s)
         state_f64(s, "masses", w->M, w->s->mass_shape.count);
 }
 
-/* Which point of two shapes is which follows from how they came to touch.  Places of pairs that are listed
-   are others in a run that goes on: they are kept pair by pair. */
+/* Which point of two shapes is which depends on how they came to touch. A continued run stores listed pairs
+   at other places, so they are saved pair by pair. */
 static void touch_keep(sweep *w, run_state *s)
 {
     shapes *of = w->s->shapes;
@@ -137,7 +137,7 @@ void sweep_keep(void *of, run_state *s)
         state_wrong(s, "its masses are not positive");
 }
 
-/* ---- what can be kept ---- */
+/* ---- which runs can be saved ---- */
 static size_t rows_of_family(const program *p, const contact_family *f)
 {
     size_t slip = f->friction == FRICTION_NONE ? 0 : f->slip_given ? (size_t)f->nslip : (size_t)p->nq;
@@ -149,8 +149,8 @@ bool sweep_forgets(const program *p)
     return p->rotations.n > 0 || p->shapes.nfeature > 0;
 }
 
-/* Sparse factors keep their pivots from step to step, and those are not part of a state: they come with many
- * dofs that are coupled, or many contacts of such. */
+/* Sparse factors keep their pivots from step to step, and pivots are not part of a state. They occur with
+   many coupled dofs, or many contacts of such dofs. */
 bool sweep_saves(const program *p)
 {
     size_t rows = 0;

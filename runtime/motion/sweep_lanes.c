@@ -1,25 +1,26 @@
-/* sweep_lanes: islands of one contact, side by side.  Forces and masses are constant, and no two contacts
-   share a dof: a step is a pass over arrays in which each island flies on or rests.  One that meets its
-   surface is followed by itself, cut at its own impacts alone, however many others are hit in the step. */
+/* sweep_lanes: islands of one contact, in parallel. Forces and masses are constant, and no two contacts share
+   a dof. So a step is a pass over arrays in which each island is in flight or at rest. An island that meets
+   its surface is followed separately, cut only at its own impacts, however many others are hit in the step.
+   */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include "sweep.h"
 #include "base/tolerances.h"
 
-/* an impact of the step at hand */
+/* An impact of the current step. */
 typedef struct lane_hit {
     impact what;
     const contact_state *k;
     size_t order;
 } lane_hit;
 
-enum { ABREAST = 8 }; /* dofs or contacts that are taken together */
+enum { ABREAST = 8 }; /* dofs or contacts that are processed together */
 
 struct lanes {
-    double *drift; /* n: what constant forces do to the rates in a step */
-    double *W;     /* of each contact: 1 over the mass that its row meets */
-    double *fall;  /* of each contact: the rate at which forces alone change that of its gap */
+    double *drift; /* n: change of the rates by constant forces in a step */
+    double *W;     /* of each contact: the inverse of its effective mass */
+    double *fall;  /* of each contact: rate of change of the gap's rate by forces alone */
     double *from;  /* gaps at the start of the step */
     vec(lane_hit) hits;
 };
@@ -65,7 +66,7 @@ static bool lanes_fit(sweep *w)
     return apart;
 }
 
-/* a row times the inverse masses times x */
+/* A row times the inverse masses times x. */
 static double row_light(const sweep *w, const gap_row *r, const double *x)
 {
     double sum = 0;
@@ -99,7 +100,7 @@ void sweep_lanes_new(sweep *w)
 }
 
 /* ---- one island ---- */
-/* Its state is that of its dofs in q1, v1, from where it goes on. */
+/* Its state is that of its dofs in q1, v1, at time t. */
 typedef struct lane {
     sweep *w;
     struct lanes *l;
@@ -115,7 +116,7 @@ static void lane_push(const lane *a, double by, double *x)
         x[a->row->dof[k]] += by * (a->w->s->minv.a[a->row->dof[k]] * a->row->H[k]);
 }
 
-/* sizes that were seen, and what counts as 0 beside them */
+/* Updates the sizes seen so far, and the tolerances. */
 static void lane_sizes(const lane *a)
 {
     sweep *w = a->w;
@@ -131,14 +132,14 @@ static void lane_sizes(const lane *a)
         sweep_tolerances(w, w->contacts.state[a->i]);
 }
 
-/* the gap where its dofs are in q1 */
+/* The gap for its dofs in q1. */
 static double lane_gap(const lane *a)
 {
     const contact *c = a->w->contacts.state[a->i]->c;
     return term_value(&c->fam->gap, &a->w->s->in, c->index);
 }
 
-/* An impact, see instant_shock: Newton's law for one contact. */
+/* An impact as in instant_shock: Newton's law for one contact. */
 static void lane_shock(lane *a, double before)
 {
     sweep *w = a->w;
@@ -156,7 +157,7 @@ static void lane_shock(lane *a, double before)
               &a->l->hits) = (lane_hit){ { a->t, before, after, P, (int32_t)k->c->member }, k, a->l->hits.n };
 }
 
-/* see sweep_meet; the gap is at its tolerance */
+/* See sweep_meet; the gap is within its tolerance. */
 static void lane_meet(lane *a)
 {
     sweep *w = a->w;
@@ -173,8 +174,8 @@ static void lane_meet(lane *a)
         k->out->last_open[k->c->member] = a->t;
 }
 
-/* Part of a step, of size h: rates and positions that forces lead to, and what the closed contact does to
-   them.  Returns its impulse. */
+/* A part of a step, of size h: rates and positions by the forces, and by the contact if it is closed. Returns
+   its impulse. */
 static double lane_move(const lane *a, double h)
 {
     sweep *w = a->w;
@@ -198,7 +199,7 @@ static double lane_move(const lane *a, double h)
     return P;
 }
 
-/* Back on the surface that a closed contact rests on, or is pushed by: see put_back. */
+/* Corrects the position of a closed contact to its surface, see put_back. */
 static void lane_back(lane *a, double P)
 {
     sweep *w = a->w;
@@ -213,7 +214,7 @@ static void lane_back(lane *a, double P)
     a->gap = lane_gap(a);
 }
 
-/* what a closed contact did in a part of the step, and whether it lets go */
+/* Stores the impulse of a closed contact in a part of the step, and decides whether it opens. */
 static void lane_hold(lane *a, double h, double P)
 {
     contact_table *t = &a->w->contacts.table;
@@ -227,8 +228,8 @@ static void lane_hold(lane *a, double h, double P)
     *r = 0;
 }
 
-/* How long until the gap is 0, while it is open: the first root of gap + u x + fall theta x^2 that is no
-   leaving. */
+/* Time until the gap is 0, for an open contact: the first root of gap + u x + fall theta x^2 at which the gap
+   decreases. */
 static double lane_meets_after(const lane *a, double most)
 {
     double u = row_rate(a->row, a->w->v1), c = a->w->theta * a->l->fall[a->i], x;
@@ -237,7 +238,7 @@ static double lane_meets_after(const lane *a, double most)
     return x > 0 && x < most ? x : most;
 }
 
-/* up to `end`, cut at its impacts */
+/* Follows the island to `end`, with cuts at its impacts. */
 static void lane_follow(lane *a, double end)
 {
     sweep *w = a->w;
@@ -269,7 +270,7 @@ static void lane_follow(lane *a, double end)
     t->gap[a->i] = a->gap;
 }
 
-/* ---- all of them ---- */
+/* ---- all islands ---- */
 static int earlier(const void *x, const void *y)
 {
     const lane_hit *a = x, *b = y;
@@ -278,7 +279,7 @@ static int earlier(const void *x, const void *y)
     return a->order < b->order ? -1 : a->order > b->order;
 }
 
-/* impacts of the step by their times, as all others are kept */
+/* Records the impacts of the step, sorted by time as in other steps. */
 static void lanes_note(sweep *w, struct lanes *l)
 {
     if (l->hits.n > 1)
@@ -288,8 +289,8 @@ static void lanes_note(sweep *w, struct lanes *l)
     l->hits.n = 0;
 }
 
-/* n dofs from `at` on, as if nothing were met: 0 where all are finite, *more not 0 where a size grows.  Loops
-   of a known length are what compilers turn into vectors. */
+/* Moves n dofs from `at` on without contacts. Returns 0 if all are finite; sets *more if a size grows. Loops
+   of a known length are vectorised by compilers. */
 static inline double fly(sweep *w, const struct lanes *l, int at, int n, int *more)
 {
     const double h = w->h, early = h * (1 - w->theta), late = h * w->theta, *q = w->q + at, *v = w->v + at,
@@ -312,7 +313,7 @@ static inline double fly(sweep *w, const struct lanes *l, int at, int n, int *mo
     return sum;
 }
 
-/* all dofs; false: not finite, nothing has changed */
+/* Moves all dofs; false: some are not finite, and nothing has changed. */
 static bool lanes_fly(sweep *w, const struct lanes *l, bool *grown)
 {
     double finite = 0;
@@ -325,7 +326,7 @@ static bool lanes_fly(sweep *w, const struct lanes *l, bool *grown)
     return finite == 0;
 }
 
-/* closed contacts hold their islands, by the step as a whole */
+/* Closed contacts hold their islands, over the whole step. */
 static void lanes_rest(sweep *w, struct lanes *l, double h)
 {
     contact_table *t = &w->contacts.table;
@@ -342,7 +343,7 @@ static void lanes_rest(sweep *w, struct lanes *l, double h)
     }
 }
 
-/* a contact at the end of the step */
+/* Processes a contact at the end of the step. */
 static void lane_look(sweep *w, struct lanes *l, size_t i, double end)
 {
     contact_table *t = &w->contacts.table;
@@ -360,7 +361,7 @@ static void lane_look(sweep *w, struct lanes *l, size_t i, double end)
     w->r->max_penetration = larger(-t->gap[i], w->r->max_penetration);
 }
 
-/* do all contacts from `at` on stay open, far from their tolerance at both ends of the step? */
+/* Do all contacts from `at` on stay open, above their tolerance at both ends of the step? */
 static inline bool all_open(const contact_table *t, const struct lanes *l, size_t at)
 {
     uint64_t closed;
@@ -389,8 +390,8 @@ static void lanes_look(sweep *w, struct lanes *l, double end)
     }
 }
 
-/* Sizes of all dofs as they are now, and what counts as 0 beside them: sweep_sizes and sweep_sizes_known, for
-   contacts of which none moves. */
+/* Updates the sizes of all dofs, and tolerances: the same as sweep_sizes and sweep_sizes_known, for contacts
+   whose surfaces do not move. */
 static void lanes_sizes(sweep *w)
 {
     contact_table *t = &w->contacts.table;
@@ -417,7 +418,8 @@ static void lanes_sizes(sweep *w)
     }
 }
 
-/* work of forces without potential, along the way of each dof, and the end of the step is the state now */
+/* Adds the work of forces without potential along the motion of each dof; the end of the step becomes the
+   current state. */
 static void lanes_accept(sweep *w)
 {
     double *way = w->room.x1;

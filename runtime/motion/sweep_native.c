@@ -1,5 +1,5 @@
-/* sweep_native: plain steps by code that the system's compiler made of their C.  The run keeps the state;
-   what is no plain step is taken by sweep_advance as ever, so the numbers are those of the interpreter. */
+/* sweep_native: plain steps by code that the system's compiler makes from their C. The run keeps the state.
+   Other steps are taken by sweep_advance as usual, so the numbers are those of the interpreter. */
 #include <math.h>
 #include "base/budget.h"
 #include "io/compiled.h"
@@ -7,7 +7,7 @@
 #include "sweep.h"
 #include "sweep_emit.h"
 
-/* Steps from which on it pays: to look for code that was made before, to make it. */
+/* Numbers of steps above which it pays off to look for code compiled earlier, and to compile. */
 static const double LOOK = 1e6, MAKE = 1e8;
 
 struct native {
@@ -21,7 +21,7 @@ static double run_steps(const sweep *w)
     return w->o->duration / w->h;
 }
 
-/* a function came as a pointer to an object */
+/* dlsym returns functions as pointers to objects. */
 static native_steps *as_steps(void *p)
 {
     union {
@@ -31,7 +31,7 @@ static native_steps *as_steps(void *p)
     return u.function;
 }
 
-/* what stays where it is for the run */
+/* Pointers that stay valid during the run. */
 static void view_new(sweep *w, native_view *x)
 {
     const contact_state *k = w->contacts.nstate ? w->contacts.state[0] : NULL;
@@ -58,8 +58,8 @@ static void view_new(sweep *w, native_view *x)
     x->fixed.tresca = c->fam->f->friction == FRICTION_TRESCA;
 }
 
-/* Seconds that the compiler may take: where nobody asked for it, a tenth of the time that is left, so that
-   waiting never costs the run. */
+/* Seconds that the compiler may take: if the user did not request it, a tenth of the remaining time, so that
+   waiting for it costs little. */
 static double patience(const sweep *w, const struct budget *b)
 {
     if (w->quick.policy == NATIVE_ALWAYS || !b)
@@ -106,7 +106,7 @@ void sweep_native_close(sweep *w)
     w->quick.native = NULL;
 }
 
-/* ---- the state, there and back ---- */
+/* ---- copying the state to the code and back ---- */
 static bool lone_known(const sweep *w, const contact_state *k)
 {
     return k->alone.cone_step == w->h && k->alone.cone.d == k->c->d && k->stamp == w->matrix.stamp &&

@@ -1,6 +1,7 @@
-/* sweep_open: the shortest move of bodies, by their masses, that opens the contacts at hand: sweeps over
-   normal rows with conjugate directions.  Moves lie in blocks of four, one for each point that may touch
-   others; rows with entries in two blocks at most, as those of balls and disks and walls, are packed. */
+/* sweep_open: the shortest move of bodies, weighted with their masses, that opens the current contacts:
+   sweeps over normal rows with conjugate directions. Moves are stored in blocks of four, one for each point
+   that may touch others. Rows with entries in at most two blocks, such as those of balls, disks and walls,
+   are packed. */
 #include <math.h>
 #include <string.h>
 #include "base/four.h"
@@ -9,17 +10,17 @@
 
 enum { BLOCK = 4, NOWHERE = -1 };
 
-/* A normal row, what it asks for, and the move l along it. */
+/* A normal row, its gap, and the move l along it. */
 typedef struct opener {
-    double Ja[BLOCK], Jb[BLOCK]; /* of both blocks */
+    double Ja[BLOCK], Jb[BLOCK]; /* entries in both blocks */
     double light_a, light_b;     /* inverse masses */
     double gap, l;
     double over;              /* 1 / (J M^-1 J^T) */
-    double off;               /* what a change of l is multiplied by to be a share of what is small */
-    double before, direction; /* l as it was; its conjugate direction */
-    int a, b;                 /* where both blocks begin; other rows: their entries are entry[a .. b) */
+    double off;               /* factor from a change of l to a fraction of the permitted overlap */
+    double before, direction; /* the previous l; its conjugate direction */
+    int a, b; /* start of both blocks; for rows that are not packed: their entries are entry[a .. b) */
     bool packed;
-    bool held; /* from both sides */
+    bool held; /* kept on both sides */
 } opener;
 
 typedef struct row_entry {
@@ -34,7 +35,7 @@ typedef struct opening {
     double *move;
 } opening;
 
-/* ---- where moves of dofs lie ---- */
+/* ---- places of the moves of dofs ---- */
 static int points_put(const near_pairs *p, int *place, int n)
 {
     for (int index = 0; index < 2; index++)
@@ -61,7 +62,7 @@ void sweep_open_new(sweep *w)
         if (place[i] == NOWHERE)
             place[i] = n++;
     n += BLOCK - n % BLOCK;
-    w->way.slots = n + BLOCK; /* the last block is that of rows which have only one */
+    w->way.slots = n + BLOCK; /* the last block is for rows with only one block */
 }
 
 double sweep_small_share(const sweep *w)
@@ -75,7 +76,7 @@ static bool has_gap(const contact_state *k)
 }
 
 /* ---- rows ---- */
-/* An entry of a packed row; false: its block is a third one, or has other masses. */
+/* Adds an entry to a packed row; false: its block is a third one, or has other masses. */
 static inline bool row_pack(opener *o, int at, double J, double light)
 {
     int block = at - at % BLOCK;
@@ -93,7 +94,7 @@ static inline bool row_pack(opener *o, int at, double J, double light)
     return fits;
 }
 
-/* Entries that are not 0: balls do not turn to open a gap. */
+/* Nonzero entries: rotations of balls do not open gaps. */
 static int row_entries(const sweep *w, const contact *c, row_entry *out)
 {
     int n = 0;
@@ -105,7 +106,7 @@ static int row_entries(const sweep *w, const contact *c, row_entry *out)
     return n;
 }
 
-/* what pushed in a step that is over stays closed while others are moved apart */
+/* A contact that pushed in the last step stays closed while others are moved apart. */
 static bool pushed(const sweep *w, int i)
 {
     const contact_state *k = w->hand.act[i];
@@ -113,7 +114,7 @@ static bool pushed(const sweep *w, int i)
            k->r[0] > 0;
 }
 
-/* contact i of the problem at hand; returns how many entries it keeps */
+/* Stores contact i of the current problem; returns the number of its entries. */
 static int row_put(const sweep *w, int i, double share, opener *o, row_entry *e, int at)
 {
     const contact_state *k = w->hand.act[i];
@@ -156,13 +157,13 @@ static opening opening_new(sweep *w, arena *a)
         if (!has_gap(w->hand.act[i]))
             continue;
         used += row_put(w, i, share, &o.at[o.n], o.entry, used);
-        o.n += o.at[o.n].over > 0; /* what nothing moves stays as it is */
+        o.n += o.at[o.n].over > 0; /* a row that nothing can move is left out */
     }
     return o;
 }
 
 /* ---- sweeps ---- */
-/* the gap with all moves so far */
+/* The gap after all moves so far. */
 INLINE double row_gap(const opening *o, const opener *c)
 {
     double u = c->gap;
@@ -187,7 +188,7 @@ INLINE void row_move(const opening *o, const opener *c, double by)
         o->move[o->entry[k].at] += by * o->entry[k].K;
 }
 
-/* returns how far it was off, over what is small */
+/* Opens one gap; returns its error as a multiple of the permitted overlap. */
 INLINE double open_one(const opening *o, opener *c)
 {
     double u = row_gap(o, c);
@@ -225,7 +226,7 @@ INLINE void open_direction(const opening *o, double *before)
     double g2 = 0;
     for (const opener *c = o->at, *end = c + o->n; c < end; c++) {
         double g = c->l - c->before;
-        g2 += g * g / c->over; /* whatever the units of gaps are */
+        g2 += g * g / c->over; /* independent of the units of gaps */
     }
     bool go = *before > 0 && g2 <= *before;
     double beta = go ? g2 / *before : 0;
@@ -243,7 +244,7 @@ INLINE void open_direction(const opening *o, double *before)
 INLINE void open_run(const opening *o)
 {
     enum { SWEEPS = 300 };
-    const double DONE = 0.1; /* of what is small */
+    const double DONE = 0.1; /* fraction of the permitted overlap */
     double before = 0;
     for (int it = 0; it < SWEEPS; it++) {
         double up = open_up(o), down = open_down(o);
@@ -263,7 +264,7 @@ FOUR_FAST static void run_wide(const opening *o)
     open_run(o);
 }
 
-/* The shortest move with gap + J x >= 0. */
+/* Adds to q1 the shortest move with gap + J x >= 0. */
 void sweep_open(sweep *w)
 {
     arena_pos mark = arena_mark(w->scratch);

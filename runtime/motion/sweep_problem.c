@@ -1,5 +1,5 @@
-/* sweep_problem: the contact problem at hand: its cones, matrix and solution, what counts as zero, and how a
- * run fails. */
+/* sweep_problem: the current contact problem: its cones, matrix and solution, tolerances, and messages of
+   failed runs. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -7,7 +7,7 @@
 #include "base/tolerances.h"
 
 /* ---- failing ---- */
-/* a failure that another way around was found for */
+/* Forgets a failure, because an alternative was found. */
 void sweep_forget(sweep *w, double residual)
 {
     results_unfail(w->r);
@@ -55,8 +55,8 @@ bool sweep_factor(sweep *w, const double *M, double t)
 }
 
 /* ---- sizes and tolerances ---- */
-/* Piles are solved less tightly, as each digit of theirs costs much.  What acts at a time decides, not what
-   the model has, and a contact more changes it by 3 %. */
+/* Piles are solved less accurately, because each of their digits is expensive. The number of contacts that
+   act counts, not that of the model; each additional contact changes the tolerance by 3 %. */
 void sweep_tolerance(sweep *w, int contacts)
 {
     enum { FEW = 100, MANY = 400 };
@@ -87,8 +87,8 @@ void sweep_sizes(sweep *w)
     }
 }
 
-/* Where bodies have a size, what an overlap is measured by: the gap that a way of that size opens; 0: the
-   contact is none of theirs.  of_pairs: its family is one of pairs of them. */
+/* If bodies have a size: the scale of overlaps, which is the change of the gap by a motion of that size; 0:
+   the contact has no such body. of_pairs: its family is one of pairs of such bodies. */
 static double body_length(const sweep *w, const gap_row *r, bool of_pairs)
 {
     const near_list *pairs = &w->contacts.near;
@@ -103,11 +103,11 @@ static double body_length(const sweep *w, const gap_row *r, bool of_pairs)
     return pairs->reach * sqrt(hh);
 }
 
-/* What its members share. */
+/* Properties shared by the members of a family. */
 typedef struct family_kind {
     size_t f;
     bool of_pairs; /* near_of_points */
-    bool still;    /* surfaces do not move by themselves: the rate is not looked up, far away in memory */
+    bool still; /* surfaces do not move by themselves, so their rate need not be read from scattered memory */
 } family_kind;
 
 static family_kind kind_of(const sweep *w, size_t f)
@@ -115,7 +115,7 @@ static family_kind kind_of(const sweep *w, size_t f)
     return (family_kind){ f, near_of_points(&w->p->contact[f]), !w->s->family[f].rate.k };
 }
 
-/* contact i of the table */
+/* For contact i of the table. */
 static void gap_tolerances(sweep *w, size_t i, family_kind of)
 {
     contact_table *t = &w->contacts.table;
@@ -126,7 +126,7 @@ static void gap_tolerances(sweep *w, size_t i, family_kind of)
         size += fabs(r->H[k]) * qmax[r->dof[k]];
         rate += fabs(r->H[k]) * vmax[r->dof[k]];
     }
-    /* members of a family are of one kind: they share what overlaps are measured by */
+    /* members of a family are of one kind, so they share the scale of overlaps */
     w->size.lengths[of.f] = larger(w->size.lengths[of.f], body > 0 ? body : size);
     if (r->known)
         ht = r->ht;
@@ -156,7 +156,7 @@ void sweep_tolerances(sweep *w, contact_state *k)
     slip_tolerance(w, k);
 }
 
-/* each contact once, though several of its dofs may have grown */
+/* Computes tolerances of each contact once, although several of its dofs may have grown. */
 static void sized(sweep *w, contact_state *k)
 {
     if (k->sized == w->size.sized)
@@ -165,7 +165,7 @@ static void sized(sweep *w, contact_state *k)
     sweep_tolerances(w, k);
 }
 
-/* has one of its dofs grown? */
+/* Has one of its dofs grown? */
 static bool row_grown(const sweep *w, const gap_row *r)
 {
     bool any = r->whole;
@@ -174,16 +174,16 @@ static bool row_grown(const sweep *w, const gap_row *r)
     return any;
 }
 
-/* Pairs of points that cannot touch in the step have tolerances that nothing reads: they are sized when they
-   join one (sweep_whole.c), or with their dofs once they are closer. */
+/* Pairs of points that cannot touch in the step need no tolerances: they are updated when the pair joins a
+   step (sweep_whole.c), or with their dofs once they are closer. */
 static bool too_far_for_size(const sweep *w, size_t i, family_kind of)
 {
     const contact_table *t = &w->contacts.table;
     return of.of_pairs && !t->closed[i] && t->gap[i] > w->contacts.near.far;
 }
 
-/* All contacts in their order, where many dofs have grown.  What counts as no slip is known of those that are
-   closed; others are looked at when they are met (sweep_meet). */
+/* All contacts in order, if many dofs have grown. The tolerance of slip is updated for closed contacts; for
+   others when they close (sweep_meet). */
 static void sized_in_order(sweep *w)
 {
     const contact_table *t = &w->contacts.table;
@@ -223,7 +223,7 @@ void sweep_sizes_known(sweep *w)
     w->size.ngrown = 0;
 }
 
-/* ---- what follows from reactions ---- */
+/* ---- values that depend on reactions ---- */
 static void react_put(const sweep *w, const contact_state *k, double per, double *to)
 {
     const contact *c = k->c;
@@ -236,7 +236,7 @@ static void react_put(const sweep *w, const contact_state *k, double per, double
     }
 }
 
-/* the member of the family that feeds k */
+/* The contact that supplies the normal force of k. */
 static const contact_state *fed_from(const sweep *w, const contact_state *k)
 {
     const contact_table *t = &w->contacts.table;
@@ -285,9 +285,9 @@ bool sweep_feed(sweep *w, double h)
     return changed;
 }
 
-/* ---- the problem at hand ---- */
-/* Is contact i open where a whole step begins?  It may close in it; friction whose bound does not follow
- * from r_n would act on it even if it does not. */
+/* ---- the current problem ---- */
+/* Is contact i open at the start of a whole step? It may close in the step; friction whose bound does not
+   depend on r_n would act even if it does not. */
 static bool open_at_once(const sweep *w, int i)
 {
     const contact_table *t = &w->contacts.table;
@@ -295,7 +295,7 @@ static bool open_at_once(const sweep *w, int i)
     return w->policy.whole && contact_opens(w->hand.act[i]->c) && !t->closed[at] && t->ahead[at] > 0;
 }
 
-/* Coefficient and bound in the units of the problem: shocks know no bounded forces. */
+/* Coefficient and bound in the units of the problem. In shocks, bounded forces have no effect. */
 void sweep_law(void *ud, int i, double speed, double *mu, double *radius)
 {
     sweep *w = ud;
@@ -320,7 +320,7 @@ bool sweep_held(sweep *w, int i, double h)
     if (k->c->d == 0)
         return false;
     w->hand.step = h;
-    /* of the speed it has: friction that falls with the speed is below its bound at rest while it slips */
+    /* at its speed: friction that decreases with the speed is below its static bound while it slips */
     sweep_law(w, i, k->c->fam->f->mu_of_speed ? contact_slip(k->c, w->v1, w->room.x4) : 0, &mu, &radius);
     return friction_holds(sqrt(vec_dot(rt, rt, k->c->d)), (k->normal ? mu * fabs(r[0]) : 0) + radius);
 }
@@ -356,7 +356,7 @@ void sweep_cones(sweep *w)
 {
     act_known *known = &w->hand.known;
     int row = known->cone_rows;
-    bool waits = w->policy.whole && known->tresca; /* bounds begin where gaps close */
+    bool waits = w->policy.whole && known->tresca; /* friction acts from the time at which the gap closes */
     if (!(w->hand.step > 0) || !known->still || waits || known->cones != known->stamp ||
         known->cone_step != w->hand.step || known->cone_end != w->hand.end) {
         row = 0;

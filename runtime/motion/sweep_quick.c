@@ -1,29 +1,30 @@
-/* sweep_quick: the step that most steps of small models are: all is linear, and the one contact there is, if
-   any, stays open or closed throughout.  What comes out are the numbers of sweep_advance, bit for bit.
-   Whatever is not so is left to that, with nothing changed. */
+/* sweep_quick: the most common step of small models: everything is linear, and there is at most one contact,
+   which stays open or closed throughout. It gives the numbers of sweep_advance, bit for bit. Any other step
+   is left to sweep_advance, with nothing changed. */
 #include <math.h>
 #include "sweep.h"
 #include "program/ahead.h"
 #include "base/tolerances.h"
 
-/* A size that the compiler knows is worth a copy of the step: what is marked is written out for each. */
+/* The step is compiled separately for small sizes, which makes it faster: functions with this mark are
+   inlined into each copy. */
 #define COPIED static inline __attribute__((always_inline))
 
 enum { FEW_DOFS = 2 };
 
-/* what no step changes */
+/* Constant data. */
 struct quick {
-    double h, early, late; /* step; weights of its start and its end in the move: h (1 - theta), h theta */
-    double *drift;         /* n: what constant forces do to the rates; NULL: forces change */
-    const factor *inverse; /* of masses, or of the matrix of the step */
-    bool few;              /* dofs: matrices are whole or diagonal, and rows have entries at all dofs */
+    double h, early, late; /* step; weights of its start and end in the positions: h (1 - theta), h theta */
+    double *drift;         /* n: change of the rates by constant forces in a step; NULL: forces change */
+    const factor *inverse; /* of the masses, or of the matrix of the step */
+    bool few;              /* few dofs: matrices are full or diagonal, and rows have entries at all dofs */
     contact_state *k;      /* the contact, or NULL */
-    int gap_dof;           /* its gap is that dof as it is; -1: it has to be evaluated */
-    /* parts of the forces, and forces without potential, that depend on time alone, at the ends of the next
-       steps; NULL: not used */
+    int gap_dof;           /* its gap equals this dof; -1: it must be evaluated */
+    /* Parts of the forces, and forces without potential, that depend only on time, at the ends of the next
+       steps; NULL: not used. */
     timed_term *force, *driving;
-    int64_t ahead; /* the first of these steps, */
-    int known;     /* and how many they are */
+    int64_t ahead; /* the first of these steps */
+    int known;     /* their number */
     double *times; /* LANES */
 };
 
@@ -54,12 +55,12 @@ static int gap_dof(const contact_state *k)
     return copy ? t->move->from : -1;
 }
 
-/* ---- what depends on time alone ---- */
+/* ---- values that depend only on time ---- */
 static void quick_timed(sweep *w, struct quick *p)
 {
     const system_t *s = w->s;
     if (!p->few || s->force_constant || w->o->inputs)
-        return; /* inputs change: nothing is known ahead */
+        return; /* inputs may change, so nothing is computed ahead */
     p->force = timed_new(w->a, &s->force);
     p->driving = s->power.n ? NULL : timed_new(w->a, &s->driving);
     if (p->driving && p->driving->rest.ncode)
@@ -67,7 +68,7 @@ static void quick_timed(sweep *w, struct quick *p)
     p->times = arena_array(w->a, double, LANES);
 }
 
-/* the place of the step among those that are known ahead; times are those of quick_step */
+/* Index of the step among those computed ahead; times are those of quick_step. */
 static inline int quick_ahead(sweep *w, struct quick *p, const run_clock *c)
 {
     int64_t step = c->step + 1;
@@ -112,18 +113,18 @@ const double *sweep_quick_drift(const sweep *w)
 }
 
 /* ---- a step ---- */
-/* what is known of a copy */
+/* Properties of a copy of the step that are known at compile time. */
 typedef struct copy {
     int n;
     bool few, steady; /* forces are constant */
 } copy;
 
-/* Ends of the trial step and room.  Of few dofs the numbers are local, else they lie where those of the run
-   do. */
+/* Ends of the trial step and temporary arrays. With few dofs the numbers are local; otherwise they are those
+   of the run. */
 typedef struct trial {
     const double *q, *v, *f;   /* at its start */
     double *q1, *v1;           /* at its end */
-    double *x, *mean, *change; /* positions were the rates to stay; means over the step; a change */
+    double *x, *mean, *change; /* positions if rates stayed constant; mean rates of the step; a change */
 } trial;
 
 COPIED double row_times(const contact *c, const double *row, const double *v, copy y)
@@ -136,7 +137,7 @@ COPIED double matrix_row_times(bool diagonal, const double *a, const double *x, 
     return diagonal ? a[i] * x[i] : vec_dot(a + i * n, x, n);
 }
 
-/* the end of the step where kernels and others find it */
+/* Copies the end of the step to where kernels and others read it. */
 COPIED void quick_put(sweep *w, trial o, copy y)
 {
     for (int i = 0; y.few && i < y.n; i++) {
@@ -145,7 +146,7 @@ COPIED void quick_put(sweep *w, trial o, copy y)
     }
 }
 
-/* forces at the end of the step, were the rates to stay; then where they lead */
+/* Forces at the end of the step if rates stayed constant; then the rates and positions that they lead to. */
 COPIED void quick_free(sweep *w, const struct quick *p, trial o, int at, copy y)
 {
     double th = w->theta;
@@ -177,7 +178,7 @@ COPIED void quick_free(sweep *w, const struct quick *p, trial o, int at, copy y)
         o.v1[i] = o.v[i] + o.change[i];
 }
 
-/* does the slip turn round or come to rest?  see sweep_turns */
+/* Does the slip reverse or come to rest? See sweep_turns. */
 COPIED bool quick_turns(const contact_state *k, trial o, copy y)
 {
     const contact *c = k->c;
@@ -193,7 +194,8 @@ COPIED bool quick_turns(const contact_state *k, trial o, copy y)
            !(after > k->tol_slip * k->tol_slip && along > 0);
 }
 
-/* the impulse of the closed contact, on the rates at the end; false: something it needs is not there yet */
+/* Adds the impulse of the closed contact to the rates at the end; false: something it needs is not computed
+   yet. */
 COPIED bool quick_react(sweep *w, const struct quick *p, trial o, copy y)
 {
     contact_state *k = p->k;
@@ -221,7 +223,7 @@ COPIED bool quick_react(sweep *w, const struct quick *p, trial o, copy y)
     return c->d == 0 || !quick_turns(k, o, y);
 }
 
-/* f1 from those at x to those at q1, v1 */
+/* Updates f1 from positions x to q1 and v1. */
 COPIED void quick_follows(sweep *w, trial o, copy y)
 {
     if (!y.few) {
@@ -252,8 +254,8 @@ COPIED bool quick_grows(const sweep *w, trial o, copy y)
     return grown;
 }
 
-/* Does the contact do at the end what it did at the start?  One that is met at the end is the business of the
-   next instant; there sizes are those of the end. */
+/* Does the contact do the same at the end as at the start? If it closes at the end, the next step handles
+   that; sizes are then those of the end. */
 COPIED bool quick_stays(sweep *w, const struct quick *p, trial o, bool grown, double *gap, copy y)
 {
     const contact_state *k = p->k;
@@ -289,8 +291,8 @@ COPIED double quick_driven(sweep *w, const struct quick *p, trial o, int at, cop
     return work;
 }
 
-/* work of the forces and of the contact, as sweep_accept puts it in the books; the end of the step is in
-   place */
+/* Adds the work of the forces and of the contact to the books, as sweep_accept does; q1, v1 must contain the
+   end of the step. */
 COPIED void quick_account(sweep *w, const struct quick *p, trial o, int at, copy y)
 {
     contact_state *k = p->k;
@@ -310,7 +312,7 @@ COPIED void quick_account(sweep *w, const struct quick *p, trial o, int at, copy
     }
 }
 
-/* the end of the step is the state now */
+/* The end of the step becomes the current state. */
 COPIED void quick_accept(sweep *w, const struct quick *p, bool grown, double gap, copy y)
 {
     contact_state *k = p->k;
@@ -365,7 +367,7 @@ COPIED bool quick_step(sweep *w, const struct quick *p, double end, int at, copy
 }
 
 /* ---- steps of the run ---- */
-/* what is kept of the state now */
+/* Stores the current state as a sample. */
 COPIED void quick_sample(sweep *w, const struct quick *p, int64_t at, copy y)
 {
     const contact_state *k = p->k;
@@ -389,8 +391,8 @@ COPIED void quick_sample(sweep *w, const struct quick *p, int64_t at, copy y)
         k->out->rt[at * n + j] = 0;
 }
 
-/* May steps be taken by quick_flight?  Few dofs, constant forces that all have a potential, and no contact,
-   or one that is open and whose gap is a dof. */
+/* Can quick_flight take steps? Few dofs, constant forces that all have a potential, and no contact or an open
+   one whose gap is a dof. */
 static bool quick_flies(const sweep *w, const struct quick *p, copy y)
 {
     if (!y.few || !y.steady || w->s->driving.n || w->s->power.n)
@@ -398,8 +400,8 @@ static bool quick_flies(const sweep *w, const struct quick *p, copy y)
     return !p->k || (p->k->normal && p->gap_dof >= 0 && !closed(w, p->k));
 }
 
-/* Steps in which sizes do not grow, with all that they need at hand: the numbers of quick_step.  Up to
-   `count`, and up to the first that a sample is due at.  Returns how many. */
+/* Steps in which sizes do not grow, with all data in local variables; the same numbers as quick_step. Takes
+   at most `count` steps, up to the first at which a sample is due. Returns their number. */
 COPIED int64_t quick_flight(sweep *w, const struct quick *p, run_clock *c, int64_t count, copy y)
 {
     double q[FEW_DOFS], v[FEW_DOFS], q0[FEW_DOFS], v0[FEW_DOFS], drift[FEW_DOFS], qmax[FEW_DOFS],
@@ -488,7 +490,7 @@ COPIED void quick_steps(sweep *w, run_clock *c, int64_t count, copy y)
     }
 }
 
-/* Is the contact far enough from what may happen to it?  Then it is as it is at the start of any step. */
+/* Is the contact far enough from closing or opening? Then the step is like any other. */
 static bool quick_ready(sweep *w)
 {
     contact_state *k = w->quick.steps ? w->quick.steps->k : NULL;

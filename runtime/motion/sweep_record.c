@@ -1,16 +1,16 @@
-/* sweep_record: the contact problem at hand as it is posed, for those who collect problems (io/problems.h).
-   W is made here from rows and masses, whatever way the problem is solved in. */
+/* sweep_record: copies the current contact problem for callers who collect problems (io/problems.h). W is
+   computed here from rows and masses, whatever method solves the problem. */
 #include <string.h>
 #include "io/problems.h"
 #include "sweep.h"
 
-/* What contact i has in W: columns, and for each of them an entry for each of its rows. */
+/* The entries of contact i in W: columns, and for each of them one entry per row. */
 typedef struct recorded_rows {
     vec(int) col;
     vec(double) entry;
 } recorded_rows;
 
-/* Contacts of the problem by dof; those with rows at all dofs are `whole`. */
+/* Contacts of the problem by dof; those with entries at all dofs are in `whole`. */
 typedef struct recorded_dofs {
     int *from, *contact;
     int *whole, nwhole;
@@ -37,7 +37,7 @@ static recorded_dofs dofs_find(const sweep *w, arena *a)
     return d;
 }
 
-/* the entries of contact i in a column of W, where g is what its reaction does to the rates */
+/* Adds the entries of contact i in a column of W; g is the effect of that column's reaction on the rates. */
 static void rows_add(const sweep *w, recorded_rows *to, int i, int number, const double *g, arena *a)
 {
     const contact_state *k = w->hand.act[i];
@@ -46,7 +46,7 @@ static void rows_add(const sweep *w, recorded_rows *to, int i, int number, const
         *vec_push(a, &to[i].entry) = contact_rate(k->c, row_of(k, k->c->H, k->c->S, j), g);
 }
 
-/* contacts that a column may act on: those at its dofs, each once (`seen` has the number where it was) */
+/* Adds a column for the contacts at its dofs, each once (`seen` contains the number of the last column). */
 static void column_add(const sweep *w, const recorded_dofs *d, const contact_state *l, bool local, int number,
                        const double *g, recorded_rows *to, int *seen, arena *a)
 {
@@ -87,7 +87,7 @@ static recorded_rows *rows_make(sweep *w, bool mass, arena *a)
     return to;
 }
 
-/* entries that came column by column, row by row */
+/* Stores entries, which were computed column by column, row by row. */
 static void rows_store(contact_problem *p, const recorded_rows *rows, arena *a)
 {
     int *start = arena_array(a, int, p->n + 1);
@@ -110,7 +110,7 @@ static void rows_store(contact_problem *p, const recorded_rows *rows, arena *a)
     problem_set_rows(p, start, col, first, val);
 }
 
-/* what rounding leaves of the reactions in play: those that answer rates which count as 0 */
+/* Reactions below this are rounding: they correspond to rates that count as 0. */
 static double rounding(const sweep *w, const contact_problem *p)
 {
     double most = 0;
@@ -125,7 +125,7 @@ static double rounding(const sweep *w, const contact_problem *p)
 
 step_problem *sweep_record(sweep *w, bool mass, const double *x)
 {
-    bool forces = mass && w->hand.step != 0; /* accelerations of an instant, by the same law */
+    bool forces = mass && w->hand.step != 0; /* accelerations at an instant, with the same law */
     if (!w->hand.watch || forces || w->hand.nact == 0)
         return NULL;
     arena *a = w->scratch;
@@ -153,7 +153,7 @@ step_problem *sweep_record(sweep *w, bool mass, const double *x)
     return s;
 }
 
-/* laws that follow the speed, as they are at the solution */
+/* Laws that depend on the speed, evaluated at the solution. */
 static void laws_end(sweep *w, step_problem *s, const double *u)
 {
     for (int i = 0; i < s->p.n; i++) {

@@ -1,4 +1,5 @@
-/* sweep_sample: what is kept of an instant: the state, energies, and what each contact does. */
+/* sweep_sample: what is stored of an instant: the state, energies, and the status and forces of each contact.
+ */
 #include <math.h>
 #include <string.h>
 #include "clock/later.h"
@@ -27,7 +28,7 @@ static void show(const contact *c, const double *map, const double *x, double sc
         out[i] = scale * vec_dot(map + (size_t)i * c->d, x, c->d);
 }
 
-/* members of near pairs that are far apart: their gaps; they are open and push nothing */
+/* Members of near pairs that are far apart: their gaps; they are open without force. */
 static void sample_far(sweep *w, contact_result *r, const family *fam, size_t first)
 {
     size_t ns = (size_t)r->nslip, all = (size_t)r->members, m = 0;
@@ -43,7 +44,7 @@ static void sample_far(sweep *w, contact_result *r, const family *fam, size_t fi
                                                 : term_value(&fam->gap, &w->s->in, index);
 }
 
-/* A family of gaps without friction, all of its members in their order: they are read from the table. */
+/* A family of gaps without friction with all its members in order: values are copied from the table. */
 static bool sample_plain(const sweep *w, size_t f, int64_t at, double over, bool instant)
 {
     const contact_table *t = &w->contacts.table;
@@ -61,7 +62,7 @@ static bool sample_plain(const sweep *w, size_t f, int64_t at, double over, bool
     return true;
 }
 
-/* reactions, gap and state of a contact; what it slips by is in x4 */
+/* Reactions, gap and status of a contact; its slip is stored in x4. */
 static void sample_contact(sweep *w, const contact_state *k, int64_t at, double over, bool instant)
 {
     contact *c = k->c;
@@ -117,7 +118,7 @@ static void sample_contacts(sweep *w, int64_t at, double over, bool instant)
     }
 }
 
-/* rates with those of first-order dofs left out, which have no kinetic energy */
+/* v.M v without first-order dofs, which have no kinetic energy. */
 static double second_order_norm2(sweep *w)
 {
     arena_pos mark = arena_mark(w->scratch);
@@ -154,12 +155,12 @@ void sweep_open_books(sweep *w)
     books_open(w->account.books, kinetic, sweep_potential(w));
 }
 
-/* accelerations to the right of now; where they are not found, the mean over the step instead */
+/* Accelerations just after the current time; if there is no solution, the mean over the step. */
 static bool sample_gauss(sweep *w, double over, bool instant)
 {
     double residual = w->r->residual;
     if (w->fresh && w->s->base &&
-        !instant) /* the next step begins with them: looking twice changes nothing */
+        !instant) /* the next step uses them too: computing them again changes nothing */
         return true;
     w->policy.trial = !instant;
     w->policy.effort = instant ? EFFORT_ALL : EFFORT_LITTLE;
@@ -177,17 +178,17 @@ static bool sample_gauss(sweep *w, double over, bool instant)
     return true;
 }
 
-/* ---- accelerations that follow from what is kept of a sample ---- */
-/* No step begins with them, so they are found when they are read: forces stand in their column until then.
-   Contacts that are closed, slip or stick are those of the sample, and its reactions are the start: whether
-   they are found at once or later, the problem is the same. */
+/* ---- accelerations that can be computed later from a sample ---- */
+/* No step uses them, so they are computed when they are read; until then their column contains the forces.
+   The status of contacts is that of the sample, and its reactions are the initial guess. So the problem is
+   the same, whether it is solved at once or later. */
 struct gauss_later {
     later_ops ops;
-    double *first; /* of the first sample, whose forces are found with them */
-    int64_t at;    /* the sample they are found of; -1: none */
-    /* where reactions of a family are not kept: who is closed, of all contacts at each sample */
+    double *first; /* of the first sample, computed with its forces */
+    int64_t at;    /* the sample for which they are computed; -1: none */
+    /* If reactions of a family are not stored: which contacts are closed at each sample. */
     bool unkept, *closed;
-    int64_t room; /* samples in it */
+    int64_t room; /* allocated number of samples */
 };
 
 double sweep_reaction(const sweep *w, const contact_state *k, int j)
@@ -202,7 +203,7 @@ double sweep_reaction(const sweep *w, const contact_state *k, int j)
     return j < k->normal ? r->rn[at] : r->rt[at * (size_t)r->nslip + (size_t)(j - k->normal)];
 }
 
-/* What solvers report is about the steps: whatever is found at a sample leaves no trace there. */
+/* Reports of solvers concern the steps, so anything found here is restored. */
 static bool gauss_of(sweep *w, const results *r, int64_t at, double *acc)
 {
     struct gauss_later *g = w->quick.gauss;
@@ -228,7 +229,7 @@ static bool gauss_of(sweep *w, const results *r, int64_t at, double *acc)
     return found;
 }
 
-/* the state is that of a sample */
+/* Sets the state to that of a sample. */
 static void state_again(sweep *w, const results *r, int64_t at)
 {
     size_t first = (size_t)at * (size_t)w->n;
@@ -283,7 +284,7 @@ static bool gauss_later(void *of, const results *r, int64_t at, double *acc)
     return found;
 }
 
-/* are the components of friction that are kept those of the problem? */
+/* Are the stored components of friction those of the problem? */
 static bool shown_as_they_are(const contact *c)
 {
     if (c->d != c->fam->shown)
@@ -340,9 +341,10 @@ static const later_ops *offer_gauss(sweep *w)
     return &g->ops;
 }
 
-/* ---- samples of quick models, whose other columns are made later ---- */
-/* Forces stand in the column of accelerations until those are made.  Where a contact sticks, accelerations
-   are found at once: their problem may have to go the long way, which only a run can. */
+/* ---- samples of quick models, whose other columns are computed later ---- */
+/* The column of accelerations contains the forces until those are computed. If a contact sticks,
+   accelerations are computed at once: their problem may need the general method, which works only during the
+   run. */
 void sweep_sample_state(sweep *w, int64_t at)
 {
     const contact_state *k = w->contacts.nstate ? w->contacts.state[0] : NULL;
@@ -413,8 +415,8 @@ static void later_energies(void *of, const results *r, int64_t from, int n, ener
     }
 }
 
-/* Pushing harder opens a contact that slips, whichever way it does: its problem is solved in closed form for
-   any forces. */
+/* If a contact slips in any direction, does a normal force open it? Then its problem is solved in closed form
+   for any forces. */
 static bool never_jams(sweep *w, contact_state *k)
 {
     const contact *c = k->c;
@@ -422,7 +424,7 @@ static bool never_jams(sweep *w, contact_state *k)
         return true;
     sweep_columns_put(w, k, true);
     const double *A = sweep_lone_matrix(w, k, true);
-    k->stamp_m = k->alone.stamp_am = -1; /* they belong to a cone that is not there yet */
+    k->stamp_m = k->alone.stamp_am = -1; /* they belong to a cone that does not exist yet */
     return A[0] > (1 + JAMS_APART) * c->mu * sqrt(vec_dot(A + 1, A + 1, c->d));
 }
 
@@ -446,7 +448,7 @@ const later_ops *sweep_offer_later(sweep *w)
     return l->kinetic && l->potential ? &l->ops : NULL;
 }
 
-/* at the start forces are those of Gauss's principle, after that the means over the last step */
+/* At the start, forces are those of Gauss's principle, afterwards means over the last step. */
 bool sweep_sample(void *of, run_clock *c, int64_t at, energies *e)
 {
     sweep *w = of;

@@ -1,15 +1,15 @@
-/* sweep_shock: an instant of a run: which contacts take part in it, and what it does to them. */
+/* sweep_shock: an instant of a run: which contacts take part in it, and how it changes them. */
 #include <math.h>
 #include <string.h>
 #include "sweep.h"
 
-/* ---- the contacts at hand ---- */
+/* ---- the contacts that take part ---- */
 void sweep_impact(sweep *w, const contact_state *k, double pre, double post, double impulse)
 {
     note_impact(w->r->a, k->out, (impact){ w->t, pre, post, impulse, (int32_t)k->c->member });
 }
 
-/* rows and laws, now */
+/* Rows and laws at the current time. */
 static void rows_now(sweep *w)
 {
     system_at(w->s, w->t, w->q, w->v);
@@ -76,8 +76,8 @@ static instant_t now(sweep *w)
 }
 
 /* ---- shocks ---- */
-/* Friction that held before holds on where the shock leaves no slip but what solvers leave: as much as there
-   was before (speed), or a share of the rates that cancel in it. */
+/* Friction that held before the shock still holds if the slip after it is only an error of the solver: as
+   much as there was before (speed), or a small fraction of the rates that cancel. */
 static void shock_holds(const sweep *w, contact_state *k)
 {
     const double NOISE = 100;
@@ -90,7 +90,7 @@ static void shock_holds(const sweep *w, contact_state *k)
     k->now.held = slip <= larger(larger(k->tol_slip, NOISE * k->speed), w->tol * size);
 }
 
-/* who stays closed */
+/* Determines which contacts stay closed. */
 static void shock_end(sweep *w)
 {
     contact_table *t = &w->contacts.table;
@@ -112,12 +112,12 @@ static void shock_end(sweep *w)
         if (*is && !was && k->out->last_open)
             k->out->last_open[k->c->member] = w->t;
     }
-    /* Those that are hit at one time count once, however many they are: copies of a model move as one.  In a
-       pile of pairs that come near they push each other, and each shock is a problem of its size. */
+    /* Hits at one time count once, because copies of a model move alike. But in a pile of near pairs contacts
+       push each other, and each shock is a problem of its own size. */
     w->policy.again += w->contacts.near.nof ? again : again > 0;
 }
 
-/* of those contacts that take part, by two arrays of flags */
+/* A shock of the contacts with a flag in either array. */
 static bool shock_of(sweep *w, const bool *which, const bool *also)
 {
     sweep_take(w, which, also);
@@ -137,7 +137,7 @@ static bool shock_of(sweep *w, const bool *which, const bool *also)
 }
 
 /* ---- simultaneous impacts, one after the other ---- */
-/* the contact that is approached fastest, by what counts as 0; -1: none is */
+/* The contact with the largest approach speed relative to its tolerance; -1: none. */
 static int approached(sweep *w, const bool *all)
 {
     const contact_table *t = &w->contacts.table;
@@ -160,8 +160,8 @@ static bool in_cascade(const sweep *w, size_t i)
     return w->contacts.state[i]->c->fam->f->cascade;
 }
 
-/* One impact after the other, the fastest first, each beside what is held alone; those that are not part of
-   a cascade happen together. */
+/* Impacts one after the other, the fastest first, each together with the contacts that cannot open. Contacts
+   that are not part of a cascade are hit together. */
 static bool cascade(sweep *w)
 {
     enum { MOST = 1000 };
@@ -211,8 +211,8 @@ bool sweep_shock(sweep *w)
     return sweep_rates(w);
 }
 
-/* Is all that contact i does from here to the end of the step part of a whole step?  While a crowd waits it
-   is; islands beside it that are followed meet their contacts when they are. */
+/* Is everything that contact i does until the end of the step part of a whole step? It is while a crowd
+   waits; contacts of followed islands are handled when these are followed. */
 static bool at_once(const sweep *w, size_t i)
 {
     const island_parts *x = &w->policy.islands;
@@ -220,8 +220,8 @@ static bool at_once(const sweep *w, size_t i)
            (x->stage == STEP_CROWD && x->part[i] == PART_CALM);
 }
 
-/* Does contact i go apart, or come at a speed that the whole step takes in?  Most of those that are near
-   do, and their normal rows show it. */
+/* Does contact i separate, or approach at a speed that the whole step handles? Most near contacts do, and
+   their normal rows are enough to decide it. */
 static bool stays_open(sweep *w, size_t i)
 {
     contact_state *k = w->contacts.state[i];
@@ -233,7 +233,7 @@ static bool stays_open(sweep *w, size_t i)
     return fabs(un) > w->contacts.table.tol_u[i];
 }
 
-/* Contacts at their tolerance join the closed ones, with a shock when they come at a speed. */
+/* Contacts within their tolerance close, with a shock if they approach above tolerance. */
 bool sweep_meet(sweep *w)
 {
     contact_table *t = &w->contacts.table;
@@ -255,7 +255,7 @@ bool sweep_meet(sweep *w)
         if (un > t->tol_u[i])
             continue;
         if (at_once(w, i) && w->t > 0 && un < -t->tol_u[i])
-            continue; /* the whole step takes its impact in */
+            continue; /* the whole step includes its impact */
         t->met[i] = any = true;
         hit |= un < -t->tol_u[i];
     }
@@ -272,8 +272,8 @@ bool sweep_meet(sweep *w)
     return !any || !w->contacts.read || sweep_rates(w);
 }
 
-/* ---- Gauss's principle: accelerations to the right of now, and the forces that go with them in rr ---- */
-/* columns and cone of a lone contact are kept when nothing in them changes */
+/* ---- Gauss's principle: accelerations just after the current time, and their forces in rr ---- */
+/* For a single contact, columns and cone stay valid while nothing in them changes. */
 static bool gauss_alone(sweep *w, instant_t *x)
 {
     contact_state *k = w->hand.act[0];
@@ -301,7 +301,7 @@ static bool gauss_alone(sweep *w, instant_t *x)
     return sweep_solve_alone(w, true, w->hand.cone, w->acc);
 }
 
-/* what closed contacts pull with, as accelerations */
+/* Adds the adhesion of closed contacts to the accelerations. */
 static void pull(sweep *w, double *acc)
 {
     for (int i = 0; i < w->hand.nact; i++) {
@@ -355,7 +355,7 @@ void sweep_ways(sweep *w)
 }
 
 /* ---- the start ---- */
-/* No accelerations were found at the start: is it a paradox, and does a shock end it? */
+/* No accelerations satisfy the laws at the start: is it Painleve's paradox, and does a shock end it? */
 bool sweep_jam(sweep *w, double residual)
 {
     sweep_gather(w);
@@ -382,15 +382,15 @@ bool sweep_jam(sweep *w, double residual)
     return sweep_rates(w);
 }
 
-/* ---- going on ---- */
-/* rates of first-order dofs follow from the state; forces are those of it */
+/* ---- continuing ---- */
+/* Rates of first-order dofs follow from the state; forces are evaluated for it. */
 bool sweep_rates(sweep *w)
 {
     system_at(w->s, w->t, w->q, w->v);
     w->account.driving_known = false;
     if (!w->s->force_constant || w->t == 0 || w->anew)
         system_force(w->s, w->f);
-    if (w->contacts.read) { /* forces that read reactions read those of now */
+    if (w->contacts.read) { /* forces that read reactions use the current ones */
         double residual = w->r->residual;
         if (!sweep_gauss(w))
             sweep_forget(w, residual);

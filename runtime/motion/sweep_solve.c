@@ -1,6 +1,6 @@
-/* sweep_solve: the contact problem at hand is solved in the way that its size and its matrix suggest: one
-   contact in closed form; few with W as a matrix; many as a list where masses are not coupled, and with the
-   rates among the unknowns where they are. */
+/* sweep_solve: solves the current contact problem by a method that fits its size and its matrix: a single
+   contact in closed form; few with W as a matrix; many as a list if masses are not coupled, and with the
+   rates among the unknowns if they are. */
 #include <math.h>
 #include <string.h>
 #include "contact/equal.h"
@@ -10,16 +10,16 @@
 #include "sweep.h"
 #include "base/tolerances.h"
 
-enum { MOST_ROWS = 1500 }; /* of W as a matrix, at the last */
-enum { UZAWA_ROWS = 96 };  /* between shapes: above that multipliers go round too slowly */
+enum { MOST_ROWS = 1500 }; /* rows up to which W is stored as a matrix if other methods fail */
+enum { UZAWA_ROWS = 96 };  /* for contacts of shapes: above this number, Uzawa's method is too slow */
 
-/* ---- what reactions do to the rates ---- */
+/* ---- the effect of reactions on the rates ---- */
 static const column *column_of(const contact_state *k, bool mass)
 {
     return mass ? &k->Gm : &k->G;
 }
 
-/* S NULL: of the normal row alone */
+/* S NULL: only the normal row. */
 void sweep_columns(sweep *w, const contact_state *k, const double *H, const double *S, const factor *f,
                    column *G)
 {
@@ -52,7 +52,7 @@ void sweep_columns(sweep *w, const contact_state *k, const double *H, const doub
     }
 }
 
-/* column b of contact l with an entry for every dof; spread is cleared by sweep_column_done */
+/* Column b of contact l with an entry for every dof; sweep_column_done clears it. */
 const double *sweep_column_spread(sweep *w, const contact_state *l, const column *G, int b)
 {
     const double *g = G->a + (size_t)b * (size_t)G->n;
@@ -69,7 +69,7 @@ void sweep_column_done(sweep *w, const contact_state *l, const column *G)
         w->room.spread[l->c->dof[i]] = 0;
 }
 
-/* columns of a contact, kept while nothing in them changes */
+/* Computes the columns of a contact unless they are still valid. */
 void sweep_columns_put(sweep *w, contact_state *k, bool mass)
 {
     contact *c = k->c;
@@ -109,14 +109,14 @@ void sweep_move(const contact_state *k, double l, double *x)
         x[k->Gm.local ? k->c->dof[i] : i] += l * k->Gm.a[i];
 }
 
-/* what cancels to rounding is 0, so that stick is exact */
+/* A sum that cancels to rounding becomes 0, so that sticking is exact. */
 static inline double cancelled(double x, double change, double size)
 {
     double sum = x + change;
     return change != 0 && fabs(sum) <= ROUND_70 * size ? 0 : sum;
 }
 
-/* x += G r of one contact */
+/* x += G r for one contact. */
 static void react_alone(const contact_state *l, const column *G, const double *r, double *x)
 {
     if (!G->local && rows_of(l) == 1) {
@@ -167,7 +167,7 @@ void sweep_react(const sweep *w, double *x, bool mass)
     }
 }
 
-/* the block of a lone contact, kept while nothing in it changes */
+/* The block of a single contact, computed unless it is still valid. */
 double *sweep_lone_matrix(sweep *w, contact_state *k, bool mass)
 {
     const contact *c = k->c;
@@ -188,7 +188,7 @@ double *sweep_lone_matrix(sweep *w, contact_state *k, bool mass)
     return A;
 }
 
-/* the problem of a lone contact in closed form; false: it has to go the long way */
+/* Solves the problem of a single contact in closed form; false: it needs the general method. */
 static bool solve_alone(sweep *w, bool mass, const cone *c, double *x)
 {
     const contact_state *k = w->hand.act[0];
@@ -236,7 +236,7 @@ static void matrix_room(sweep *w)
     w->hand.work = contact_work_new(w->a, w->hand.matrix_contacts, w->hand.matrix_rows, d);
 }
 
-/* Rates below their tolerance count as 0: what that is as a reaction, in the units of the matrix. */
+/* The reaction that corresponds to rates at their tolerance, in the units of the matrix. */
 static double rounding(const sweep *w)
 {
     double most = 0;
@@ -250,9 +250,9 @@ static double rounding(const sweep *w)
 }
 
 /* Faces on faces have more points than forces that are unique, and bodies that close small gaps while they
-   stick have slips of the order of these gaps over their size that no friction holds: some of their problems
-   stall every solver just above the tolerance.  In a whole step, what a result may be off by is enough
-   then, in islands with contacts of shapes; the residual of the run says so. */
+   stick have slips (gap over size) that no friction prevents. Some of these problems stall every solver just
+   above the tolerance. Then a whole step accepts the largest permitted error for islands with contacts of
+   shapes; the residual of the run shows it. */
 static bool is_loose(const contact_state *k)
 {
     return k->c->fam->f->pair.touch;
@@ -265,7 +265,7 @@ static double enough(const sweep *w)
     return GATE_LOOSE;
 }
 
-/* W as a matrix, in equal units */
+/* With W as a matrix, in equilibrated units. */
 static bool matrix_taken(const sweep *w)
 {
     if (!(w->hand.pr.residual <= enough(w)))
@@ -307,7 +307,8 @@ static bool solve_matrix(sweep *w, bool mass, double *x)
 }
 
 /* ---- many: a list of contacts ---- */
-/* rows of the contacts at hand; push: along which reactions act, times `scale` by dof where it is given */
+/* Rows of the current contacts. push: the rows along which reactions act, times `scale` for each dof unless
+   NULL. */
 static void list_put(sweep *w, impulses *p, bool mass, const double *scale)
 {
     contact_list *l = &p->act;
@@ -338,8 +339,8 @@ static void list_put(sweep *w, impulses *p, bool mass, const double *scale)
     }
 }
 
-/* The bodies that a contact acts on, and where each of their dofs stands in its rows; how many bodies, and
- * dofs. */
+/* Finds the bodies on which a contact acts, and the place of each of their dofs in its rows; returns the
+   number of bodies, and that of dofs in *n. */
 static int bodies_of(const sweep *w, const contact *c, int *body, int *n)
 {
     const matrix_groups *g = w->crowd.bodies;
@@ -356,7 +357,7 @@ static int bodies_of(const sweep *w, const contact *c, int *body, int *n)
     return count;
 }
 
-/* L^-1 row, body by body */
+/* L^-1 row, body by body. */
 static void row_by_bodies(const sweep *w, const contact *c, const double *row, const int *body, int count,
                           double *out)
 {
@@ -370,8 +371,8 @@ static void row_by_bodies(const sweep *w, const contact *c, const double *row, c
     }
 }
 
-/* The contacts at hand by rates in which masses are 1, see groups_in: rows are those along which reactions
- * act. */
+/* The current contacts in rates for which masses are 1, see groups_in; rows are those along which reactions
+   act. */
 static void list_put_bodies(sweep *w, impulses *p)
 {
     const matrix_groups *g = w->crowd.bodies;
@@ -404,7 +405,7 @@ static void list_put_bodies(sweep *w, impulses *p)
     arena_release(w->scratch, mark);
 }
 
-/* All contacts at hand; false: the rows of one may change. */
+/* Takes all contacts; false: the rows of one may change. */
 static bool take_fixed(sweep *w)
 {
     w->hand.nact = 0;
@@ -433,15 +434,15 @@ void sweep_chain(sweep *w)
         list_equal(&w->crowd.chain.act, false);
         list_fix(&w->crowd.chain);
     }
-    w->hand.nact = 0; /* nothing is known of these contacts yet: sweep_take finds it */
+    w->hand.nact = 0; /* nothing is known about these contacts yet; sweep_take computes it */
 }
 
-/* Does a list have the cones at hand?  *known: number of those it has; from now on it is that of those at
- * hand. */
+/* Does a list contain the current cones? *known: number of the cones that it has; updated to that of the
+   current ones. */
 static bool cones_listed(const sweep *w, bool mass, int64_t *known)
 {
     bool same = !mass && w->hand.known.still && *known == w->hand.known.made;
-    *known = mass ? -1 : w->hand.known.made; /* at an instant cones change once they are made */
+    *known = mass ? -1 : w->hand.known.made; /* at an instant, cones change after they are computed */
     return same;
 }
 
@@ -451,8 +452,8 @@ static void cones_in(contact_list *l)
         list_cone_in(l, &l->cone[i]);
 }
 
-/* all contacts at hand in the list that is made once for all: there the step matrix is that of the masses.
-   scale NULL: by bodies. */
+/* All current contacts in the list that is computed only once, for models whose step matrix is that of the
+   masses. scale NULL: by bodies. */
 static impulses *list_of(sweep *w, bool mass, const double *scale)
 {
     if (!scale) {
@@ -474,7 +475,7 @@ static impulses *list_of(sweep *w, bool mass, const double *scale)
     return &w->crowd.list;
 }
 
-/* the cone of contact i at a speed that its bound depends on */
+/* The cone of contact i at a speed, if its bound depends on it. */
 static void list_law(sweep *w, contact_list *l, int i, double speed)
 {
     cone *o = &l->cone[i];
@@ -483,7 +484,7 @@ static void list_law(sweep *w, contact_list *l, int i, double speed)
     list_cone_in(l, o);
 }
 
-/* bounds of friction that depend on the speed, at the rates x; the largest change of one, over its size */
+/* Bounds of friction that depend on the speed, at the rates x; returns the largest relative change. */
 static double list_laws(sweep *w, impulses *p, const double *x)
 {
     double most = 0;
@@ -504,8 +505,8 @@ static double list_laws(sweep *w, impulses *p, const double *x)
     return most;
 }
 
-/* What the slip of a contact may be off by, where reactions are known up to their tolerance: in units of the
- * model.  Tight ones are known to rounding. */
+/* Possible error of the slip of a contact if reactions have the error of their tolerance, in units of the
+   model. Tight tolerances give rounding errors only. */
 static double list_blur(const sweep *w, const contact_list *l)
 {
     double most = 0, rate = 0;
@@ -521,7 +522,7 @@ static double list_blur(const sweep *w, const contact_list *l)
     return w->tol * most * rate;
 }
 
-/* M^-1/2 of the list, or NULL: reactions do not act along the rows, so that W is not symmetric */
+/* M^-1/2 of the list; NULL: reactions do not act along the rows, so W is not symmetric. */
 static const double *list_root(sweep *w, bool mass, const factor *f)
 {
     bool bodies = f->kind != FACTOR_DIAGONAL, constant = !bodies && w->s->mass_constant && f == &w->s->minv;
@@ -575,7 +576,7 @@ static bool solve_list(sweep *w, bool mass, double *x)
     return ok;
 }
 
-/* ---- many that are coupled: rates and reactions together ---- */
+/* ---- many coupled contacts: rates and reactions together ---- */
 static bool coupled_same(sweep *w, bool mass)
 {
     if (w->crowd.coupled_n[mass] != w->hand.nact)
@@ -583,7 +584,7 @@ static bool coupled_same(sweep *w, bool mass)
     return memcmp(w->crowd.coupled_act[mass], w->hand.act, (size_t)w->hand.nact * sizeof *w->hand.act) == 0;
 }
 
-/* a law in the units of the rows of the list */
+/* A law in the units of the rows of the list. */
 static void coupled_law(void *of, int i, double speed, double *mu, double *radius)
 {
     sweep *w = of;
@@ -595,7 +596,7 @@ static void coupled_law(void *of, int i, double speed, double *mu, double *radiu
     *radius = c.radius;
 }
 
-/* Entries of W as they would be without coupling, by which rows find their units. */
+/* Diagonal entries of W without coupling, from which units of the rows are chosen. */
 static void coupled_sizes(contact_list *l, const matrix_shape *shape, const double *D)
 {
     for (int c = 0; c < l->n; c++) {
@@ -676,7 +677,7 @@ static bool solve_coupled(sweep *w, bool mass, double *x)
     return ok;
 }
 
-/* ---- all ways ---- */
+/* ---- all methods ---- */
 static bool wide(const sweep *w)
 {
     if (w->hand.rows_most <= 1 + MAX_TANGENT)
@@ -687,7 +688,7 @@ static bool wide(const sweep *w)
     return false;
 }
 
-/* Do reactions act on bodies one by one, by rates in which masses are 1? */
+/* Do reactions act on separate bodies, in rates for which masses are 1? */
 static bool by_bodies(const sweep *w, const factor *f)
 {
     if (!w->crowd.by_bodies || f != &w->s->minv)
@@ -730,7 +731,7 @@ static bool solve_by(sweep *w, bool mass, double *x)
     return solve_matrix(w, mass, x);
 }
 
-/* Rounding is not a rate: where contacts wedge each other it would ask for huge impulses. */
+/* Rates that are only rounding are set to 0: in wedged contacts they would require huge impulses. */
 static void no_rounding(sweep *w, const double *x)
 {
     const contact_table *t = &w->contacts.table;
@@ -773,7 +774,7 @@ bool sweep_solve(sweep *w, bool mass, double *x, double t)
     return true;
 }
 
-/* ---- moves back to the surfaces ---- */
+/* ---- corrections of positions ---- */
 static const double *back_row(const sweep *w, const contact_state *k)
 {
     return w->putting.back_mean && !k->rows_fixed ? k->Hm : k->c->H;
@@ -801,8 +802,8 @@ static void shortest_few(sweep *w, contact_state *const *back, int m, const doub
         sweep_move(back[i], l[i], x);
 }
 
-/* Dofs that the rows of a list touch, in the order of the model; `place` of each: where it is among them.
-   Masses that couple others as well leave all of them. */
+/* Dofs that the rows of a list act on, in the order of the model; `place`: index of each among them. If
+   masses couple them to others, all dofs are used. */
 typedef struct touched {
     int n;
     int *dof, *place;
@@ -822,7 +823,7 @@ static touched touched_by(const sweep *w, const contact_list *l, arena *a)
     return t;
 }
 
-/* M dx = H^T l, H dx = change: a contact problem in which everything is held */
+/* M dx = H^T l, H dx = change: a contact problem with equalities only. */
 static void shortest_many(sweep *w, contact_state *const *back, int m, const double *change, double *x)
 {
     contact_list *l = &w->crowd.list.act;
@@ -836,7 +837,8 @@ static void shortest_many(sweep *w, contact_state *const *back, int m, const dou
     for (int i = 0; i < m; i++) {
         const contact *c = back[i]->c;
         int at = l->dof_at[i];
-        double unit = power_unit(contact_common(w->s, c, M, c->H, c->H)); /* their sizes choose no pivots */
+        /* their sizes must not affect pivots */
+        double unit = power_unit(contact_common(w->s, c, M, c->H, c->H));
         l->cone[i] = (cone){ .kind = CONE_BILATERAL, .row = i };
         for (int j = 0; j < c->n; j++) {
             l->dof[at + j] = c->dof ? c->dof[j] : j;
@@ -868,7 +870,7 @@ static void shortest_many(sweep *w, contact_state *const *back, int m, const dou
     arena_release(a, mark);
 }
 
-/* ---- contacts that share no dof are moved back group by group ---- */
+/* ---- contacts that share no dof are corrected group by group ---- */
 static int group_of(int *up, int i)
 {
     while (up[i] != i)
@@ -876,7 +878,7 @@ static int group_of(int *up, int i)
     return i;
 }
 
-/* each contact's group, by one of its contacts */
+/* Joins contacts that share a dof into groups. */
 static void groups_join(sweep *w, int m, int *up, arena *a)
 {
     impulses *p = &w->crowd.list;
@@ -897,8 +899,8 @@ static void groups_join(sweep *w, int m, int *up, arena *a)
     }
 }
 
-/* Contacts to be put back and what they ask for, group after group; from[g]: where a group begins.  Returns
-   how many there are. */
+/* Orders the contacts and their changes of gaps by groups; from[g]: where a group begins. Returns the number
+   of groups. */
 static int groups_order(sweep *w, int m, double *change, int *from, arena *a)
 {
     int *up = arena_array(a, int, m), *number = arena_array(a, int, m), groups = 0;

@@ -1,5 +1,5 @@
-/* sweep_step: one smooth step: theta scheme, closed contacts solved at the velocity at its end, positions put
-   back on gap = 0; then it is accepted and its work accounted for. */
+/* sweep_step: one smooth step: theta scheme, closed contacts solved at the velocity at its end, positions
+   corrected to gap = 0; then it is accepted and its work is added to the books. */
 #include <math.h>
 #include <string.h>
 #include "sweep.h"
@@ -10,7 +10,7 @@ void sweep_gather(sweep *w)
     sweep_take(w, w->contacts.table.closed, NULL);
 }
 
-/* D = M - theta h (Fv + theta h Fq); rows of first-order equations are h (M - Fv - theta h Fq) */
+/* D = M - theta h (Fv + theta h Fq); rows of first-order equations are h (M - Fv - theta h Fq). */
 static bool step_matrix(sweep *w, double h, const double *M)
 {
     const matrix_shape *shape = &w->s->step_shape;
@@ -47,7 +47,7 @@ static bool step_matrix(sweep *w, double h, const double *M)
         arena_printf(w->r->a, "the matrix of the step is singular at t = %s", sweep_number(w, w->t)));
 }
 
-/* h ((1 - theta) f0 + theta f1) - M (v1 - v0); for first-order rows h (f1 - M v1) */
+/* h ((1 - theta) f0 + theta f1) - M (v1 - v0); for first-order rows h (f1 - M v1). */
 static void step_defect(sweep *w, double h, const double *M, double *out)
 {
     int n = w->n;
@@ -72,7 +72,8 @@ static void step_positions(sweep *w, double h)
         w->q1[i] = w->q[i] + (a * w->v[i] + b * w->v1[i]);
 }
 
-/* the diagonal of the mass matrix; a first-order dof has its factor times the length of the run */
+/* The inverse diagonal of the mass matrix; for a first-order dof, its factor is multiplied by the duration of
+   the run. */
 void sweep_lightness(sweep *w)
 {
     const matrix_shape *shape = &w->s->mass_shape;
@@ -87,7 +88,7 @@ void sweep_lightness(sweep *w)
     w->size.light_known = true;
 }
 
-/* have two rows of a contact one direction, in the kinetic metric? */
+/* Do two rows of a contact have the same direction, in the kinetic metric? */
 static bool rows_alike(const sweep *w, const contact *c, const double *a, const double *b)
 {
     double ab = 0, bb = 0;
@@ -99,7 +100,7 @@ static bool rows_alike(const sweep *w, const contact *c, const double *a, const 
     return ab > 0.5 * bb;
 }
 
-/* mean of two rows; directions that were chosen anew are not mixed: false */
+/* Mean of two rows; false: the directions were chosen anew, so they are not averaged. */
 static bool mean_row(const sweep *w, const contact *c, const double *a, const double *b, double *m)
 {
     bool same = rows_alike(w, c, a, b);
@@ -108,7 +109,7 @@ static bool mean_row(const sweep *w, const contact *c, const double *a, const do
     return same;
 }
 
-/* of slip component j, and of its direction */
+/* The mean of slip component j, and of its direction. */
 static void mean_slip(const sweep *w, const contact_state *k, int j)
 {
     const contact *c = k->c;
@@ -120,7 +121,7 @@ static void mean_slip(const sweep *w, const contact_state *k, int j)
     }
 }
 
-/* rows of closed contacts at the start of the step */
+/* Rows of closed contacts at the start of the step. */
 static void rows_before(sweep *w)
 {
     system_at(w->s, w->t, w->q, w->v);
@@ -131,7 +132,7 @@ static void rows_before(sweep *w)
         contact_state *k = w->hand.act[i];
         contact *c = k->c;
         size_t n = (size_t)c->n;
-        bool joined = w->policy.whole && k->normal; /* a whole step has its rows and laws since it began */
+        bool joined = w->policy.whole && k->normal; /* a whole step uses the rows and laws of its start */
         if (!k->offset_fixed && !joined)
             contact_rows(w->s, c, w->M, false);
         k->htm = c->ht;
@@ -162,7 +163,7 @@ static void rows_before(sweep *w)
     }
 }
 
-/* rows, laws and columns at the end of the step as it is now */
+/* Rows, laws and columns at the current estimate of the end of the step. */
 static void rows_after(sweep *w, const double *M)
 {
     for (int i = 0; i < w->hand.nact && !w->hand.known.still; i++) {
@@ -187,7 +188,7 @@ static void rows_after(sweep *w, const double *M)
     }
 }
 
-/* rates of the surfaces, and what is asked of the gap */
+/* Rates of the surfaces, and the required rates of the gap. */
 static inline void contact_offsets(const sweep *w, int i)
 {
     const contact_table *t = &w->contacts.table;
@@ -246,9 +247,9 @@ static bool step_contacts_once(sweep *w, double h, double *v)
     return sweep_solve(w, false, v, w->t1);
 }
 
-/* What gives way in the problem that was solved, so that it is another one: those that rested and whose
-   friction is used up slip, with the coefficient of slip; those whose pull is used up open, and pull no more.
- */
+/* Changes contacts that the solved problem shows to give way, so that it must be solved again: those at rest
+   whose friction has reached its bound slip with the kinetic coefficient; those whose adhesion is exceeded
+   open. */
 static bool step_gives_way(sweep *w)
 {
     bool any = false;
@@ -264,7 +265,7 @@ static bool step_gives_way(sweep *w)
     return any;
 }
 
-/* rates with what closed contacts pull with; their reactions are those of pushing against it */
+/* Adds the adhesion of closed contacts to the rates; their reactions are then pushes against it. */
 static void step_pulls(sweep *w, double h, double *v)
 {
     for (int i = 0; i < w->hand.nact; i++) {
@@ -277,7 +278,7 @@ static void step_pulls(sweep *w, double h, double *v)
     }
 }
 
-/* impulses that keep the velocity at the end admissible */
+/* Impulses that keep the velocity at the end admissible. */
 static bool step_contacts(sweep *w, double h, double *v)
 {
     enum { AGAIN = 100 };
@@ -298,7 +299,7 @@ static bool step_contacts(sweep *w, double h, double *v)
     }
 }
 
-/* A linear force at the end of the step follows without another evaluation. */
+/* For a linear force, its value at the end of the step follows without an evaluation. */
 void sweep_force_follows(sweep *w, const double *q, const double *v)
 {
     int n = w->n;
@@ -312,7 +313,7 @@ void sweep_force_follows(sweep *w, const double *q, const double *v)
         matrix_times_add(&w->s->step_shape, w->matrix.Fv, w->room.x3, w->f1);
 }
 
-/* masses at the end of the step, and the mean that acts over it */
+/* Masses at the end of the step, and the mean that acts over it. */
 static bool step_masses(sweep *w, const double **M)
 {
     system_t *s = w->s;
@@ -326,7 +327,8 @@ static bool step_masses(sweep *w, const double **M)
     return sweep_factor(w, w->M1, w->t1);
 }
 
-/* Closed contacts are put back on gap = 0: Newton in the kinetic metric, on those that push or hold. */
+/* Finds the contacts whose gap must be corrected to 0 (Newton's method in the kinetic metric): those that
+   push or hold. */
 static int off_surface(sweep *w, double *gap)
 {
     int m = 0;
@@ -354,7 +356,8 @@ static bool pushes(const sweep *w, int m)
     return false;
 }
 
-/* A move back onto flat surfaces at rest is what contacts do; on others it is part of the scheme's error. */
+/* Are the surfaces flat and at rest? Then the work of the correction belongs to the contacts; otherwise it is
+   part of the error of the scheme. */
 static bool flat(const sweep *w, int m)
 {
     for (int i = 0; i < m; i++)
@@ -367,13 +370,13 @@ static bool put_back(sweep *w, bool *moved)
 {
     enum { SYMMETRIC = 5 };
     int m;
-    double *gap = w->hand.b; /* free again: the problem is solved, only rr is still needed */
+    double *gap = w->hand.b; /* free for this use: the problem is solved, and only rr is needed */
     for (int it = 0; it < 10 && (m = off_surface(w, gap)) > 0; it++) {
         *moved = true;
         if (m > 4 * FEW_ROWS && pushes(w, m))
-            return false; /* more contacts than bodies can meet together: a whole step follows */
-        /* Along the mean of the rows at both ends: the same way back as there, so that a motion along a curve
-           neither gains nor loses.  Where the row turns too far for that, along the row at the end. */
+            return false; /* more contacts than the bodies have dofs for: a whole step follows */
+        /* Along the mean of the rows at both ends: the way back is the same, so that motion along a curve
+           neither gains nor loses energy. If the row turns too far for that, along the row at the end. */
         w->putting.back_mean = it < SYMMETRIC;
         for (int i = 0; i < m; i++) {
             contact_state *k = w->putting.back[i];
@@ -392,7 +395,7 @@ static bool put_back(sweep *w, bool *moved)
     return true;
 }
 
-/* Positions corrected; forces and masses belong to what came out. */
+/* Corrects positions; then updates forces and masses. */
 static bool step_end(sweep *w, double h, bool known)
 {
     bool moved = false, constant = w->s->mass_constant;
@@ -411,8 +414,8 @@ static bool step_end(sweep *w, double h, bool known)
     return constant || sweep_factor(w, w->M1, w->t1);
 }
 
-/* Forces at the end of the step as it is now, its matrix, and v1 + D^-1 (defect) into v: where the smooth
- * forces alone would lead. */
+/* Forces and matrix at the current estimate of the end of the step, and v = v1 + D^-1 (defect): the rates
+   that the smooth forces alone lead to. */
 static bool step_free(sweep *w, double h, bool first, double *v)
 {
     system_t *s = w->s;
@@ -442,9 +445,9 @@ static bool not_finite(sweep *w)
         arena_printf(w->r->a, "the motion is no longer finite at t = %s", sweep_number(w, w->t1)));
 }
 
-/* Bases of rotations lie half way between both ends of the step: seen from there the ends are alike, so that
-   steps go back as they came, and a free motion neither gains nor loses in the mean.  The start is the same
-   state about other bases. */
+/* The bases of rotations lie halfway between both ends of the step. Seen from there both ends are alike, so
+   steps are reversible, and free motion neither gains nor loses energy in the mean. The start is the same
+   state with other bases. */
 static void step_middle(sweep *w)
 {
     system_t *s = w->s;
@@ -459,10 +462,10 @@ static void step_middle(sweep *w)
     rows_before(w);
 }
 
-/* Newton on the defect, with the contact problem inside. */
+/* Newton's method for the defect, with the contact problem inside. */
 static bool step_newton(sweep *w, double h)
 {
-    enum { FOLLOWED = 8 }; /* iterations in which bases follow */
+    enum { FOLLOWED = 8 }; /* iterations after which bases stay */
     int n = w->n, most = 40;
     bool once = false;
     double *v = w->room.x4, change, size, before = INFINITY, mark = INFINITY;
@@ -475,7 +478,7 @@ static bool step_newton(sweep *w, double h)
         if (!step_free(w, h, it == 0, v))
             return false;
         change = size = 0;
-        /* what is at rest and stays so is compared with what forces alone would do to it */
+        /* a body that stays at rest is compared with what forces alone would do to it */
         for (int i = 0; w->hand.nact && i < n; i++)
             size = larger(size, (v[i] - w->v[i]) * (v[i] - w->v[i]) / w->size.light[i]);
         if (w->hand.nact && !step_contacts(w, h, v))
@@ -494,7 +497,7 @@ static bool step_newton(sweep *w, double h)
         if (once || change <= ROUND_50 * size ||
             (it > 4 && change <= STEP_STALLED * size && change >= before))
             break;
-        /* where reactions are large their rounding is what is left: going on brings no more */
+        /* with large reactions only their rounding remains: more iterations do not help */
         bool stuck = it == most || (it % 8 == 7 && change > 0.3 * mark) ||
                      (w->policy.whole && it > 1 && change > 0.3 * before);
         if (it % 8 == 7)
@@ -502,8 +505,8 @@ static bool step_newton(sweep *w, double h)
         if (stuck) {
             if (change <= larger(STEP_ENOUGH, STEP_SHARED * w->tol) * size)
                 break;
-            /* Friction may leave a choice of impulses, and every iteration takes another one.  A whole step
-             * is content with the first: masses and forces are then those straight ahead. */
+            /* Friction may leave a choice of impulses, and every iteration may choose differently. A whole
+               step accepts the first choice: masses and forces are then those of the straight motion. */
             if (w->policy.whole && !once) {
                 once = true;
                 vec_copy(w->v1, w->v, n);
@@ -521,7 +524,7 @@ static bool step_newton(sweep *w, double h)
     return step_end(w, h, false);
 }
 
-/* Where forces alone lead, by Newton on the defect, into v1. */
+/* The rates v1 that forces alone lead to, by Newton's method for the defect. */
 static bool step_forced(sweep *w, double h)
 {
     enum { MOST = 8 };
@@ -548,9 +551,9 @@ static bool step_forced(sweep *w, double h)
     return true;
 }
 
-/* A whole step of bodies that turn: first where forces lead them, then the impulses of their contacts, with
-   the masses and rows of the start.  What impulses change in the forces of gyration is of the order of the
-   step. */
+/* A whole step of rotating bodies: first the motion by the forces, then the impulses of their contacts, with
+   the masses and rows of the start. The change of gyroscopic forces by impulses is of the order of the step.
+   */
 static bool step_bodies(sweep *w, double h)
 {
     if (!step_forced(w, h) || !sweep_factor(w, w->M, w->t))
@@ -561,7 +564,7 @@ static bool step_bodies(sweep *w, double h)
     return step_end(w, h, false);
 }
 
-/* Where all is linear the step is solved at once, from the rates at its start. */
+/* If everything is linear, the step is solved directly, from the rates at its start. */
 static bool step_linear(sweep *w, double h)
 {
     system_t *s = w->s;
@@ -602,7 +605,7 @@ static bool step_linear(sweep *w, double h)
 
 bool sweep_free(sweep *w, double h, double *v1)
 {
-    /* a trial step that was given up has left factors of its end */
+    /* a trial step that was given up has left the factors of its end */
     if (!w->s->mass_constant && !sweep_factor(w, w->M, w->t))
         return false;
     solve_with(&w->s->minv, w->f, w->room.x1);
@@ -611,7 +614,7 @@ bool sweep_free(sweep *w, double h, double *v1)
     return true;
 }
 
-/* One trial step from now: q1, v1, f1 and the impulses in rr. */
+/* One trial step from the current state: q1, v1, f1, and the impulses in rr. */
 bool sweep_smooth(sweep *w, double h)
 {
     bool linear = w->linear;
@@ -631,7 +634,7 @@ bool sweep_smooth(sweep *w, double h)
     return w->policy.whole && w->crowd.by_bodies && w->s->base ? step_bodies(w, h) : step_newton(w, h);
 }
 
-/* Gaps of all contacts at the end of the trial step; met: those that were crossed. */
+/* Evaluates the gaps of all contacts at the end of the trial step; `met`: those that were crossed. */
 bool sweep_look(sweep *w)
 {
     contact_table *t = &w->contacts.table;
@@ -646,7 +649,8 @@ bool sweep_look(sweep *w)
     return any;
 }
 
-/* Forces without potential at both ends of the step, weighted as the scheme does; most models have none. */
+/* Work of forces without potential at both ends of the step, with the weights of the scheme; most models have
+   none. */
 double sweep_driven(sweep *w, double h, const double *way)
 {
     double th = w->theta, work = 0;
@@ -668,7 +672,7 @@ double sweep_driven(sweep *w, double h, const double *way)
     return work;
 }
 
-/* Rate of component j of k, mean of both ends of the step, each with its own row. */
+/* Rate of component j of k: mean of both ends of the step, each with its own row. */
 static double mean_rate(const sweep *w, const contact_state *k, int j, double *still)
 {
     const contact *c = k->c;
@@ -677,12 +681,12 @@ static double mean_rate(const sweep *w, const contact_state *k, int j, double *s
     if (!k->rows_fixed && !w->policy.whole)
         row0 = row_of(k, k->H0, k->S0, j);
     if (row0 != row1 && !rows_alike(w, c, row0, row1))
-        row0 = row1; /* directions that were chosen anew */
+        row0 = row1; /* directions were chosen anew */
     *still = 0.5 * (j < a ? k->htm + c->ht : k->s0m[j - a] + c->s0[j - a]);
     return 0.5 * (contact_rate(c, row0, w->v) + contact_rate(c, row1, w->v1)) + *still;
 }
 
-/* of friction alone, along rows that never change */
+/* The same for friction alone, along constant rows. */
 static void account_slip(sweep *w, const cone *o, const slip_row *s)
 {
     for (int j = 0; j < o->d; j++) {
@@ -694,8 +698,8 @@ static void account_slip(sweep *w, const cone *o, const slip_row *s)
     }
 }
 
-/* What contacts took in the smooth step: reactions times the mean of the rates at its ends.  A surface that
-   moves works. */
+/* Adds the energy that contacts took in the smooth step: reactions times the mean rates of both ends. Moving
+   surfaces do work. */
 static void account(sweep *w, double h)
 {
     bool moved = w->account.opened != 0;
@@ -717,12 +721,12 @@ static void account(sweep *w, double h)
             if (P == 0)
                 continue;
             double rate = mean_rate(w, k, j, &still);
-            if (j < k->normal && k->c->fam->f->of_rates) { /* it drives, and loses nothing */
+            if (j < k->normal && k->c->fam->f->of_rates) { /* it drives, and dissipates nothing */
                 w->account.books->work += P * (rate - still);
                 continue;
             }
-            /* A surface that curves or moves takes nothing while it is kept: its rate is 0 up to the error of
-             * the step. */
+            /* a curved or moving surface takes nothing while contact lasts: its rate is 0 up to the error of
+               the step */
             if (j >= k->normal || w->policy.whole || k->offset_fixed)
                 w->account.books->dissipated -= P * rate;
             w->account.books->work -= P * still;
@@ -730,8 +734,8 @@ static void account(sweep *w, double h)
     }
 }
 
-/* Largest overlap in a family.  Points of shapes that are held for the step may lie beside their faces at its
- * end: how deep shapes overlap is measured where they part. */
+/* The largest overlap in a family. Points of shapes are held during the step and may leave their faces;
+   overlaps of shapes are measured where they are moved apart. */
 static double deepest(const sweep *w, size_t f)
 {
     if (w->p->contact[f].pair.touch)
@@ -748,7 +752,7 @@ static double deepest(const sweep *w, size_t f)
     return -least;
 }
 
-/* The impulse of friction of a step, r by its own directions, added in the space of slip. */
+/* Adds the impulse of friction of a step, given in its own directions r, in the space of slip. */
 static void add_turned(const sweep *w, const contact_state *k, const double *r, double *P)
 {
     const contact *c = k->c;
@@ -757,14 +761,14 @@ static void add_turned(const sweep *w, const contact_state *k, const double *r, 
         P[i] += vec_dot(show + (size_t)(i * c->d), r, c->d);
 }
 
-/* Is it to be known whether it rests, beyond what its slip says?  What a solver leaves of that may be more
-   than rounding: the surface moves along, or friction at rest has a coefficient of its own. */
+/* Must it be determined whether it is at rest, beyond its computed slip? The error of the solver may exceed
+   rounding if the surface moves along, or if there is a coefficient of static friction. */
 static bool asks_for_rest(const contact_state *k)
 {
     return !k->offset_fixed || k->c->fam->mu_static.k;
 }
 
-/* Impulses of the step, and who lets go at its end. */
+/* Stores the impulses of the step, and finds which contacts open at its end. */
 static void accept_contacts(sweep *w, double h)
 {
     contact_table *t = &w->contacts.table;
@@ -785,7 +789,7 @@ static void accept_contacts(sweep *w, double h)
             add_turned(w, w->hand.act[i], rr + normal, P + normal);
         if (known.gives && w->hand.act[i]->pulls)
             P[0] -= h * w->hand.act[i]->c->adhesion;
-        if (!known.still && (o->d || !known.fixed)) /* those are never held by a bound */
+        if (!known.still && (o->d || !known.fixed)) /* those are never held by a friction bound */
             w->hand.act[i]->now.held = asks_for_rest(w->hand.act[i]) && sweep_held(w, i, h);
         bool bounds = w->contacts.bounds && t->bounds[at];
         if (bounds)

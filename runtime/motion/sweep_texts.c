@@ -1,5 +1,5 @@
-/* sweep_texts: sources that are part of the C of a run, as arrays of lines; runtime/native/texts.awk writes
- * them. */
+/* sweep_texts: sources that are part of the C of a run, as arrays of lines; written by
+   runtime/native/texts.awk. */
 #include <stddef.h>
 #include "sweep_emit.h"
 

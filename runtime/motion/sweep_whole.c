@@ -1,7 +1,7 @@
-/* sweep_whole: a whole step, where impacts are too many to be followed one by one.  All contacts that may
-   close in it are part of it:  u_n + gap/h >= 0,  or restitution where the step would meet the surface.
-   Bodies go by the mean rate, or by the rate at the end where they would overlap; overlaps that are left are
-   pushed open. */
+/* sweep_whole: a whole step, for too many impacts to be followed one by one. All contacts that may close in
+   it take part: u_n + gap/h >= 0, or restitution if the step would reach the surface. Bodies move by the mean
+   rate, or by the rate at the end where they would overlap otherwise; remaining overlaps are opened by moving
+   the bodies. */
 #include <math.h>
 #include <string.h>
 #include "sweep.h"
@@ -17,8 +17,8 @@ static double small_overlap(const sweep *w, const contact_state *k)
     return *k->length * sweep_small_share(w);
 }
 
-/* ---- who takes part ---- */
-/* By how much smooth forces change the rate of the gap in the step, their parts taken together by size. */
+/* ---- which contacts take part ---- */
+/* The change of the gap's rate by smooth forces in the step: sum of the absolute values of its terms. */
 static double forced_rate(const sweep *w, const gap_row *r)
 {
     const double *v = w->v, *v1 = w->v1;
@@ -28,44 +28,44 @@ static double forced_rate(const sweep *w, const gap_row *r)
     return change;
 }
 
-/* Gaps up to this count as closed in a step: the bodies then rest that far apart, at most 1e-4 of the way
-   that forces move them in a whole step, and less where the tolerance is tighter than 1e-8.  Such gaps make
-   the step problem of a pile nearly a vertex, far from the start, and the more so the smaller the part h of
-   the step is: gap/h grows beside the change of the rate with 1/h^2.  As a time, for a given change of the
-   rate in h. */
+/* Gaps up to this count as closed in a step. Bodies then rest that far apart: at most 1e-4 of the distance
+   that forces move them in a whole step, and less with tolerances below 1e-8. Such gaps make the step problem
+   of a pile almost degenerate, with a solution far from the initial guess; the more so the smaller the part h
+   of the step, because gap/h over the change of the rate grows with 1/h^2. Expressed as a time, for a given
+   change of the rate in h. */
 static double micro_time(const sweep *w, double h)
 {
     return fmin(MICRO_GAP, sqrt(w->tol)) * w->h * fmax(w->h / h, 1);
 }
 
-/* contacts of a family that may join the step */
+/* Properties shared by the contacts of a family that may join the step. */
 typedef struct joining {
     double h, length, micro;
     contact_relation relation;
-    bool of_speed, along; /* its restitution depends on the speed; it has one along the surface */
+    bool of_speed, along; /* its restitution depends on the speed; it has tangential restitution */
     bool shapes;          /* points of pairs of shapes */
 } joining;
 
-/* What is asked of the gap's rate besides the motion of its surfaces. */
+/* What is added to the rate of the gap in its condition, besides the motion of the surface. */
 static double gap_ahead(const sweep *w, size_t i, const joining *j)
 {
     const contact_table *t = &w->contacts.table;
     const gap_row *r = &t->row[i];
     double gap = t->gap[i], un = t->un[i];
-    /* rounding is not a gap, nor is what lies far below a step's resolution */
+    /* rounding is not a gap, nor is a gap far below the resolution of a step */
     double ahead = fabs(gap) > ROUND_50 * j->length ? gap / j->h : 0;
     if (gap > 0 && gap <= j->micro * forced_rate(w, r))
         ahead = 0;
-    /* it meets the surface within the step: restitution now, unless the rebound is below what a step resolves
-     */
+    /* it reaches the surface within the step: restitution acts now, unless the rebound is below the
+       resolution of a step */
     if (r->e > 0 && t->hits[i] < MAX_HITS && gap + j->h * un <= 0 &&
         -r->e * un > 2 * fabs(row_rate(r, w->v1) + r->ht - un))
         return r->e * un;
-    /* an overlap is opened by positions, not by speed */
+    /* overlaps are opened by moving bodies, not by rates */
     return ahead < 0 && j->relation == REL_GAP ? 0 : ahead;
 }
 
-/* how far the gap may close in the step: any of its bodies may be stopped */
+/* How much the gap may decrease in the step: any of its bodies may be stopped. */
 static double reach_of(const sweep *w, const gap_row *r)
 {
     double reach = fabs(r->ht);
@@ -97,7 +97,7 @@ static bool shape_too_far(const sweep *w, size_t i, const joining *j)
     return !t->in[i] && !t->met[i] && t->gap[i] > w->contacts.margin * (way + FAR_AHEAD * j->length);
 }
 
-/* rows of now; laws too where it takes part */
+/* Current rows, and laws if it takes part. */
 static bool join_rows(sweep *w, size_t i, const joining *j)
 {
     contact_table *t = &w->contacts.table;
@@ -118,7 +118,7 @@ static bool join_rows(sweep *w, size_t i, const joining *j)
     return true;
 }
 
-/* its rows and laws are known */
+/* Joins a contact whose rows and laws are known. */
 static void join_known(sweep *w, size_t i, const joining *j)
 {
     contact_table *t = &w->contacts.table;
@@ -140,8 +140,8 @@ static void join_one(sweep *w, size_t i, const joining *j)
         join_known(w, i, j);
 }
 
-/* A pair of points comes no closer than by the speeds of both, whichever way it lies: its row is not needed
-   to see that it is too far off. */
+/* A pair of points cannot approach faster than with the speeds of both, in any direction: that it is too far
+   apart follows without its row. */
 static bool pair_too_far(const sweep *w, size_t i, const joining *j)
 {
     const gap_row *r = &w->contacts.table.row[i];
@@ -155,7 +155,8 @@ static bool pair_too_far(const sweep *w, size_t i, const joining *j)
     return w->contacts.table.gap[i] > w->contacts.margin * (j->h * reach + FAR_AHEAD * j->length);
 }
 
-/* Pairs of points that may join: normal rows of those that may come close, the rest of those that do. */
+/* Pairs of points that may join: normal rows of those that may come close, everything else for those that do.
+ */
 static void join_pairs(sweep *w, size_t f, const joining *j, double near_far)
 {
     contact_table *t = &w->contacts.table;
@@ -195,7 +196,8 @@ static int closed_now(const contact_table *t)
     return n;
 }
 
-/* How far shapes come in the step by the larger of both rates, so that rows of far ones are not needed. */
+/* How far shapes move in the step by the larger of both rates, so that rows of distant ones need not be
+   computed. */
 static void ways_ahead(sweep *w, double h)
 {
     if (!w->s->shapes)
@@ -208,14 +210,14 @@ static void ways_ahead(sweep *w, double h)
     shapes_ways(w->s->shapes, &w->s->in);
 }
 
-/* v1 holds the rates that smooth forces alone would lead to */
+/* Finds the contacts that join the step. v1 contains the rates that smooth forces alone lead to. */
 static void join(sweep *w, double h)
 {
     contact_table *t = &w->contacts.table;
     ways_ahead(w, h);
     double near_far = w->contacts.near.far + NEAR_SKIN * w->contacts.near.skin;
     system_at(w->s, w->t, w->q, w->v);
-    if (w->policy.tried) /* the gaps at hand are those of a step that was given up */
+    if (w->policy.tried) /* the gaps belong to a step that was given up */
         sweep_gaps_but(w, NULL);
     memcpy(t->in, t->closed, w->contacts.nstate * sizeof *t->in);
     sweep_tolerance(w, closed_now(t));
@@ -240,7 +242,7 @@ static void join(sweep *w, double h)
     }
 }
 
-/* none that was left out overlaps at the end */
+/* Do no contacts overlap at the end that were left out? */
 static bool still_apart(sweep *w)
 {
     contact_table *t = &w->contacts.table;
@@ -258,14 +260,14 @@ static bool still_apart(sweep *w)
     return apart;
 }
 
-/* contact i of the problem has an impulse, and may let go */
+/* Does contact i of the problem have an impulse, and can it open? */
 static bool pushes_open(const sweep *w, int i)
 {
     return w->hand.cone[i].kind == CONE_UNILATERAL && w->hand.rr[w->hand.cone[i].row] > 0;
 }
 
-/* A whole step closes gaps by half where bodies go by the mean rate: a contact that pushed in the step
-   before and pushes on, without restitution, is the same impact still. */
+/* In a whole step, a gap closes by half if bodies move by the mean rate. So a contact that pushed in the last
+   step and still pushes, without restitution, is the same impact. */
 static bool pushed_before(const sweep *w, int at)
 {
     const contact_table *t = &w->contacts.table;
@@ -299,8 +301,9 @@ bool sweep_whole(sweep *w, double h)
     double *margin = &w->contacts.margin;
     w->policy.whole = true;
     memset(w->contacts.table.met, 0, w->contacts.nstate * sizeof *w->contacts.table.met);
-    /* Bodies that others set in motion may meet what was too far off: then with a wider look, once more. More
-       pairs are listed for it only where points went further than those that are. */
+    /* Bodies that are set in motion by others may meet bodies that were too far away: then the step is solved
+       again with a larger search distance. More pairs are listed only if points moved farther than the list
+       covers. */
     for (*margin = NEAR_AHEAD; ok; *margin *= WIDER) {
         w->t1 = w->t + h;
         ok = sweep_free(w, h, w->v1) && sweep_near(w, h, w->v1, covered ? NEAR_AHEAD : *margin);
@@ -343,8 +346,8 @@ void sweep_whole_end(sweep *w)
     w->policy.whole = false;
 }
 
-/* ---- where bodies go ---- */
-/* is an overlap above that share of its length left, among contacts that take part? */
+/* ---- positions at the end ---- */
+/* Is there an overlap above this fraction of its scale, among contacts that take part? */
 static bool overlap_left(const sweep *w, double share)
 {
     const contact_table *t = &w->contacts.table;
@@ -361,7 +364,7 @@ static bool overlap_left(const sweep *w, double share)
     return false;
 }
 
-/* by the rates of the step; is an overlap above `least` of its length left? */
+/* Positions by the rates of the step; is there an overlap above `least` times its scale? */
 static bool positions_by(sweep *w, double h, double least)
 {
     const double a = h * (1 - w->theta), b = h * w->theta, *q = w->q, *v = w->v, *v1 = w->v1;
@@ -374,13 +377,13 @@ static bool positions_by(sweep *w, double h, double least)
     return overlap_left(w, least);
 }
 
-/* a contact that lists all dofs has no part in most of them */
+/* Does dof k take part in the contact? Most do not in a contact that lists all dofs. */
 static bool takes_part(const contact *c, int k)
 {
     return c->dof || c->H[k] != 0;
 }
 
-/* x1 holds the rates along which bodies go */
+/* Lets the bodies of a contact move by the rate at the end; x1 contains the rates of their motion. */
 static void go_by_end(sweep *w, const contact *c, int look)
 {
     for (int k = 0; k < c->n; k++) {
@@ -399,7 +402,7 @@ static double way_rate(const sweep *w, int i)
     return w->way.by_end[i] ? w->v1[i] : 0.5 * (w->v[i] + w->v1[i]);
 }
 
-/* its parts taken together by size */
+/* Sum of the absolute values of its terms. */
 static double rate_size(const contact *c, const double *row, const double *rate)
 {
     double size = 0;
@@ -408,7 +411,7 @@ static double rate_size(const contact *c, const double *row, const double *rate)
     return size;
 }
 
-/* does one of its bodies go by the mean rate? */
+/* Does one of its bodies move by the mean rate? */
 static bool by_mean(const sweep *w, const gap_row *row)
 {
     for (int j = 0; j < row->all; j++)
@@ -417,8 +420,9 @@ static bool by_mean(const sweep *w, const gap_row *row)
     return false;
 }
 
-/* Does the impulse of contact i do work along the way its bodies go, all of it or its normal part?  What
-   friction loses does not pay for bodies that are pressed together while they go apart. */
+/* Does the impulse of contact i do positive work along the motion of its bodies, in total or by its normal
+   part? (Dissipation by friction does not compensate for bodies that are pressed together while they
+   separate.) */
 static bool gains(const sweep *w, int i, const double *rate)
 {
     const gap_row *row = &w->contacts.table.row[w->hand.place[i]];
@@ -428,7 +432,7 @@ static bool gains(const sweep *w, int i, const double *rate)
     const contact *c = o->d ? w->hand.act[i]->c : NULL;
     for (int a = 0; a < o->d; a++)
         power += r[1 + a] * (contact_rate(c, c->S + (size_t)a * (size_t)c->n, rate) + c->s0[a]);
-    if (!(larger(power, normal) > 0)) /* most of them lose: that is all there is to know */
+    if (!(larger(power, normal) > 0)) /* most lose energy; for those nothing else is needed */
         return false;
     for (int j = 0; j < row->n; j++)
         speed += fabs(row->H[j] * rate[row->dof[j]]);
@@ -438,7 +442,7 @@ static bool gains(const sweep *w, int i, const double *rate)
     return larger(power, normal) > POWER_ROUNDED * size;
 }
 
-/* do the bodies of contact i go another way since the look before? */
+/* Has the motion of the bodies of contact i changed since the previous pass? */
 static bool led_on(const sweep *w, int i, int look)
 {
     const gap_row *row = &w->contacts.table.row[w->hand.place[i]];
@@ -448,7 +452,7 @@ static bool led_on(const sweep *w, int i, int look)
     return false;
 }
 
-/* without friction and restitution only what goes apart at the start can do so */
+/* Without friction and restitution, only contacts that separate at the start can gain energy. */
 static bool any_may_gain(const sweep *w)
 {
     const contact_table *t = &w->contacts.table;
@@ -459,7 +463,7 @@ static bool any_may_gain(const sweep *w)
     return false;
 }
 
-/* contacts that push and have a body that goes by the mean rate; how many */
+/* Lists contacts that push and have a body that moves by the mean rate; returns their number. */
 static int may_gain(const sweep *w, int *at)
 {
     int n = 0;
@@ -469,8 +473,9 @@ static int may_gain(const sweep *w, int *at)
     return n;
 }
 
-/* Bodies on which an impulse would do work at the mean rate, as where they went apart and are pressed anew,
- * go by the rate at the end: that is no gain.  *look counts the looks at all contacts in the step. */
+/* If an impulse would do positive work at the mean rate (for example if bodies were separating and are
+   pressed together), its bodies move by the rate at the end, which gains no energy. *look counts the passes
+   over all contacts in the step. */
 static void no_gain(sweep *w, int *look)
 {
     const contact_table *t = &w->contacts.table;
@@ -494,7 +499,7 @@ static void no_gain(sweep *w, int *look)
     arena_release(w->scratch, mark);
 }
 
-/* bodies of overlapping contacts go by the rate at the end, for which gap + h u_n >= 0 was asked */
+/* Bodies of overlapping contacts move by the rate at the end, which satisfies gap + h u_n >= 0. */
 static bool no_overlap(sweep *w, double h, double least, int look)
 {
     const contact_table *t = &w->contacts.table;
@@ -507,7 +512,8 @@ static bool no_overlap(sweep *w, double h, double least, int look)
         if (!(over > 0) || !(over > least * *w->hand.act[i]->length))
             continue;
         const contact *c = w->hand.act[i]->c;
-        bool any = -t->un[at] * h > over, all = true; /* it came at a speed, or others were moved */
+        /* it approached above tolerance, or others were moved */
+        bool any = -t->un[at] * h > over, all = true;
         for (int j = 0; j < c->n; j++) {
             any |= w->way.by_end[dof_of(c, j)];
             all &= w->way.by_end[dof_of(c, j)];
@@ -520,7 +526,7 @@ static bool no_overlap(sweep *w, double h, double least, int look)
     return more;
 }
 
-/* gaps are known where bodies go */
+/* Opens remaining overlaps; gaps must be evaluated at the end positions. */
 static void no_overlaps_left(sweep *w)
 {
     enum { ROUNDS = 6 };
@@ -532,7 +538,7 @@ static void no_overlaps_left(sweep *w)
 }
 
 /* ---- books ---- */
-/* what those that go by the rate at the end lose on the way */
+/* Energy that dofs moving by the rate at the end lose. */
 static double lost_by_end(const sweep *w, bool crowd)
 {
     double lost = 0, *dv = w->room.x2, *mdv = w->room.x3;
@@ -545,8 +551,8 @@ static double lost_by_end(const sweep *w, bool crowd)
     return lost;
 }
 
-/* Work is done along the way that is gone; where that is by the rate at the end, half of dv.M dv is lost.
- * What contacts gain in the step; *to_surfaces: given to those that move.  crowd: calm islands left out. */
+/* Energy gained by the contacts in the step: work along the motion, and minus half of dv.M dv for dofs that
+   move by the rate at the end. *to_surfaces: energy given to moving surfaces. crowd: without calm islands. */
 static double contacts_gain(sweep *w, bool crowd, double *to_surfaces)
 {
     const island_parts *x = &w->policy.islands;
@@ -582,7 +588,7 @@ static double contacts_gain(sweep *w, bool crowd, double *to_surfaces)
     return gain;
 }
 
-/* The same for the crowd alone; the forces at both ends of the step are known, and have been swapped. */
+/* The same for the crowd alone; the forces at both ends of the step are known, and already swapped. */
 static void account_crowd(sweep *w)
 {
     island_parts *x = &w->policy.islands;
@@ -595,7 +601,7 @@ static void account_crowd(sweep *w)
     x->opened = 0;
 }
 
-/* contacts that push overlaps open lift what they lost before */
+/* Contacts that open overlaps by moving bodies do work against the forces, which they lost before. */
 void sweep_whole_account(sweep *w, double h)
 {
     double given = w->account.given, gain = w->account.gain, *way = w->room.x1;
@@ -609,8 +615,8 @@ void sweep_whole_account(sweep *w, double h)
         account_crowd(w);
 }
 
-/* Bodies that turn and are pushed go by the rate at the end, with all their dofs: the condition on that rate
- * keeps their gaps open, and no impulse does work. */
+/* Rotating bodies that are pushed move by the rate at the end, with all their dofs: the condition on that
+   rate keeps their gaps open, and no impulse does positive work. */
 static void pushed_by_end(sweep *w)
 {
     const matrix_groups *g = w->crowd.bodies;
@@ -644,10 +650,10 @@ bool sweep_whole_positions(sweep *w, double h)
     for (int round = 0; round < 64 && positions_by(w, h, least); round++) {
         if (!free || !no_overlap(w, h, least, look))
             break;
-        no_gain(w, &look); /* who goes by the end now may have others gain */
+        no_gain(w, &look); /* bodies that now move by the rate at the end may make others gain energy */
     }
-    /* bodies that are wedged have reactions whose rounding alone is a gain: then all of the crowd go by the
-     * end */
+    /* rounding of the reactions of wedged bodies may gain energy: then the whole crowd moves by the rate at
+       the end */
     w->account.gain_known = free;
     if (free && (w->account.gain = contacts_gain(w, false, &w->account.given)) > 0) {
         for (int i = 0; i < w->n; i++)

@@ -1,7 +1,7 @@
-/* sweeping: Moreau's time-stepping for M q'' = f + reactions.  A step is smooth (theta scheme, closed
-   contacts solved at the velocity at its end, positions put back on gap = 0), and it is cut where a gap
-   closes; there the impact law acts.  At an instant Gauss's principle gives accelerations.  Here: the start
-   of a run and the run; sweep.h names the rest. */
+/* sweeping: Moreau's time-stepping for M q'' = f + reactions. A step is smooth (theta scheme, closed contacts
+   solved at the velocity at its end, positions corrected to gap = 0), and it is cut where a gap closes; the
+   impact law acts there. Accelerations at an instant follow from Gauss's principle. This file contains the
+   start of a run and the run; sweep.h lists the rest. */
 #include <math.h>
 #include <string.h>
 #include "sweeping.h"
@@ -10,7 +10,7 @@
 #include "sweep_emit.h"
 
 enum { OPTION_H, OPTION_THETA, OPTION_TOLERANCE, OPTION_KEEP, OPTION_CUT, OPTION_ERRORS, OPTION_NATIVE };
-enum { UZAWA_CONTACTS = 400 }; /* W as a matrix at most */
+enum { UZAWA_CONTACTS = 400 }; /* the largest problem for which W is stored as a matrix */
 
 static const char *const cut_names[CUT_POLICIES] = { "auto", "always", "never" };
 
@@ -37,7 +37,7 @@ bool sweep_holds(sweep *w, const contact_state *k)
                                      sweep_number(w, *c->gap)));
 }
 
-/* gaps, rows and closed contacts of the state as it is */
+/* Gaps, rows and closed contacts of the current state. */
 bool sweep_survey(sweep *w)
 {
     system_t *s = w->s;
@@ -50,7 +50,7 @@ bool sweep_survey(sweep *w)
             return false;
     }
     sweep_sizes(w);
-    w->size.ngrown = 0; /* all tolerances are made here */
+    w->size.ngrown = 0; /* all tolerances are computed here */
     if (!sweep_near(w, w->h, w->v, NEAR_AHEAD))
         return false;
     system_at(s, w->t, w->q, w->v);
@@ -71,7 +71,7 @@ bool sweep_survey(sweep *w)
         bool *is = &w->contacts.table.closed[i];
         if (!always(k))
             *is = *is && *c->gap <= w->contacts.table.tol_gap[i] && fabs(un) <= w->contacts.table.tol_u[i];
-        /* an equality: a rate of the gap is a shock */
+        /* an equality: a nonzero rate of the gap is a shock */
         else if (w->contacts.table.bounds[i]) {
             *is = un <= w->contacts.table.tol_u[i];
             w->jolt |= un < -w->contacts.table.tol_u[i];
@@ -145,7 +145,7 @@ static void sweep_rooms(sweep *w)
     for (size_t i = 0; i < w->p->rotations.n; i++)
         for (int k = 0; k < 3; k++)
             w->size.qmax[w->p->rotations.at[i] + k] =
-                1; /* turns are small about their bases, not by themselves */
+                1; /* small angles are 0 at their base, so their values give no scale */
     w->size.grown = arena_array(w->a, int, n);
     w->size.has_grown = arena_array(w->a, bool, n);
     w->matrix.d_step = NAN;
@@ -168,7 +168,7 @@ static void sweep_rooms(sweep *w)
     w->hand.local = numbers(w, CONE_WORK * d * (d + 4) + 8);
 }
 
-/* contacts that are met take a shock, and so do equalities whose gap has a rate */
+/* Contacts that meet take part in a shock, and so do equalities whose gap has a nonzero rate. */
 static bool throw_in(sweep *w)
 {
     if (!sweep_meet(w))
@@ -186,7 +186,7 @@ static bool any_listed(const program *p)
     return false;
 }
 
-/* the name of the listed point that overlaps most; NULL: none does */
+/* The name of the listed point with the largest overlap; NULL: none overlaps. */
 static const char *deepest_listed(sweep *w)
 {
     const contact *worst = NULL;
@@ -198,8 +198,8 @@ static const char *deepest_listed(sweep *w)
     return worst ? contact_name(worst, w->r->a) : NULL;
 }
 
-/* Pairs of shapes that are listed are not known to system_start: those that overlap by the rounding of
-   published data are moved apart here. */
+/* system_start does not know pairs of listed shapes. If they overlap only by the rounding of published data,
+   they are moved apart here. */
 static bool start_apart(sweep *w)
 {
     double far = 0, dissipated = w->account.books->dissipated;
@@ -230,7 +230,7 @@ static bool start_apart(sweep *w)
     return ok && sweep_survey(w);
 }
 
-/* A state that violates its constraints is corrected by a shock at t = 0. */
+/* If the initial rates violate constraints, a shock at t = 0 corrects them. */
 static bool begin(sweep *w)
 {
     span at;
@@ -273,7 +273,7 @@ static bool past_read(sweep *w)
     return why ? results_fail(w->r, at, why) : true;
 }
 
-/* Bases of rotations move to about the middle of the step to come. */
+/* Moves the bases of rotations to about the middle of the next step. */
 static bool sweep_centre(sweep *w, double h)
 {
     double residual = w->r->residual;
@@ -295,7 +295,7 @@ static bool sweep_centre(sweep *w, double h)
     w->account.driving_known = false;
     w->hand.known.rows = -1;
     for (size_t i = 0; i < w->contacts.nstate; i++)
-        /* those of pairs of shapes are made once it is known what touches */
+        /* for pairs of shapes they are computed when it is known what touches */
         if (!w->contacts.state[i]->rows_fixed && !w->contacts.state[i]->c->fam->f->pair.touch) {
             contact_rows(w->s, w->contacts.state[i]->c, w->M, false);
             row_note(&w->contacts.table.row[i], w->contacts.state[i]);
@@ -303,8 +303,8 @@ static bool sweep_centre(sweep *w, double h)
     return true;
 }
 
-/* Sparse factors keep their pivots from one use to the next, and those are no part of a state.  Where many
-   dofs are coupled, as those of bodies are, each step begins without them. */
+/* Sparse factors keep their pivots from one use to the next, but pivots are not part of a saved state. So in
+   models that couple many dofs, for example those of bodies, each step starts without them. */
 static bool forget_pivots(sweep *w)
 {
     if (!sweep_forgets(w->p))
@@ -345,7 +345,7 @@ static void sweep_close(sweep *w)
     mixed_free(w->putting.back_coupled);
 }
 
-/* Friction without slip acts on all dofs at once: as many rows as there are dofs, each as long. */
+/* Friction without a given slip acts on all dofs at once: as many rows as dofs, each as long. */
 static bool tangents_fit(sweep *w)
 {
     const double MOST = 256e6;
@@ -362,7 +362,7 @@ static bool tangents_fit(sweep *w)
     return true;
 }
 
-/* Impacts that follow each other at an instant: a whole step knows no such instant. */
+/* A cascade consists of impacts at one instant, one after the other; whole steps have no such instant. */
 static bool cascades_fit(sweep *w)
 {
     for (size_t i = 0; i < w->p->ncontact; i++) {
@@ -381,7 +381,7 @@ static bool cascades_fit(sweep *w)
     return true;
 }
 
-/* all but those of pairs of shapes, of which few touch */
+/* All contacts except points of pairs of shapes, of which few touch. */
 static int64_t contacts_of_one(const program *p)
 {
     int64_t n = 0;
@@ -405,7 +405,8 @@ static bool sweep_start(void *of, run_clock *c)
     w->s = system_new(r->a, w->p, r->param, STORE_SPARSE, &why, &r->where);
     if (!w->s)
         return results_fail(r, r->where, why);
-    /* a force that reads the past at times that depend on the state depends on it, if not linearly */
+    /* a force that reads the past at times that depend on the state depends on the state, in general
+       nonlinearly */
     if (w->p->delay && delay_of_state(w->p->delay)) {
         w->s->force_of_state = true;
         w->s->jacobian_constant = false;
@@ -433,7 +434,7 @@ static bool sweep_start(void *of, run_clock *c)
     return ok;
 }
 
-/* what touches at the end, where results look for it */
+/* Stores for the results what touches at the end. */
 static void shapes_leave(sweep *w)
 {
     size_t n = 0;
@@ -466,8 +467,8 @@ static state_now sweep_now(void *of)
     return (state_now){ w->q, w->v, w->s->base };
 }
 
-/* what was done to the state from outside is work; a state that does not obey its constraints is thrown into
-   them as at the start */
+/* A change of the state from outside counts as work. A state that violates its constraints is corrected by a
+   shock, as at the start. */
 static bool sweep_changed(void *of, run_clock *c, clock_change what)
 {
     sweep *w = of;
@@ -508,7 +509,7 @@ static const stepper sweep_stepper = { .now = sweep_now,
                                        .finish = sweep_finish,
                                        .keep = sweep_keep };
 
-/* the start is the whole run */
+/* When a run is written as C, only its start is computed. */
 static void emit_finish(void *of, run_clock *c)
 {
     sweep *w = of;
@@ -520,8 +521,8 @@ static const stepper emit_stepper = {
     .start = sweep_start, .step = sweep_step, .sample = sweep_sample, .finish = emit_finish
 };
 
-/* what lies outside of arenas is given back even when there is no memory left: then on to the owner of the
- * results */
+/* Resources outside arenas are released even if memory runs out; then the error goes on to the owner of the
+   results. */
 static void run_whole(sweep *w)
 {
     jmp_buf none, *owner = arena_on_oom(w->r->a, NULL);
@@ -546,8 +547,8 @@ static void run_whole(sweep *w)
         results_fail(w->r, SPAN_NONE, "out of memory");
 }
 
-/* shapes that touch in several points at once: more rows than a body can move, so that forces are not unique
- */
+/* Do shapes touch in several points at once? There are more rows than a body has dofs, so forces are not
+   unique. */
 static bool several_points(const program *p)
 {
     for (size_t k = 0; k < p->ncontact; k++)
@@ -610,7 +611,7 @@ const struct stepper *sweeping_open(const program *p, const run_options *o, cons
     return w->scratch ? &sweep_stepper : NULL;
 }
 
-/* the policies have the same words, and `auto` is the first */
+/* Both policies have the same words; `auto` is the first one. */
 static int word_asked(const char *word)
 {
     for (int k = 0; word && k < CUT_POLICIES; k++)

@@ -3,26 +3,26 @@
 #define CDL_SWEEPING_H
 #include "clock/backend.h"
 
-/* Whether steps are cut at impacts: while that costs little, always, never. */
+/* Whether steps are cut at impacts: while that is cheap, always, never. */
 typedef enum { CUT_AUTO, CUT_ALWAYS, CUT_NEVER, CUT_POLICIES } cut_policy;
 
-/* Whether plain steps of small models are compiled by the system's compiler: where that pays, always, never.
+/* Whether plain steps of small models are compiled by the system's compiler: if it pays off, always, never.
  */
 typedef enum { NATIVE_AUTO, NATIVE_ALWAYS, NATIVE_NEVER, NATIVE_POLICIES } native_policy;
 
-/* stiffness > 0 or NAN: the step problem by Uzawa's multipliers around a penalty of that stiffness (NAN: from
- * the masses); 0: by contact_solve. */
+/* stiffness > 0 or NAN: the step problem is solved by Uzawa's method with a penalty of that stiffness (NAN:
+   chosen from the masses); 0: by contact_solve. */
 typedef struct stepping {
     double h, theta, tolerance, stiffness;
     const char *name;
     cut_policy cut;
     native_policy native;
-    struct emitted_run *emit; /* not NULL: the run is written there as C */
+    struct emitted_run *emit; /* if not NULL, the run is written there as C */
 } stepping;
 void sweeping_steps(const program *p, const run_options *o, const stepping *how, results *r);
 const struct stepper *sweeping_open(const program *p, const run_options *o, const stepping *how, results *r,
                                     void **of);
-/* A run of sweeping as C; only its start is computed. */
+/* Writes a run of sweeping as C; only its start is computed. */
 void sweeping_emit(const program *p, const run_options *o, results *r, struct emitted_run *to);
 bool sweep_saves(const program *p); /* can the state of a run be saved? */
 #endif
