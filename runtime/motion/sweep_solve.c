@@ -307,6 +307,12 @@ static bool solve_matrix(sweep *w, bool mass, double *x)
 }
 
 /* ---- many: a list of contacts ---- */
+/* Does its reaction act along the mean of its rows over the step, instead of along those at the end? */
+static bool acts_along_mean(const sweep *w, const contact_state *k, bool mass)
+{
+    return !mass && !k->rows_fixed && !w->policy.whole;
+}
+
 /* Rows of the current contacts. push: the rows along which reactions act, times `scale` for each dof unless
    NULL. */
 static void list_put(sweep *w, impulses *p, bool mass, const double *scale)
@@ -318,7 +324,7 @@ static void list_put(sweep *w, impulses *p, bool mass, const double *scale)
     for (int i = 0; i < w->hand.nact; i++) {
         const contact_state *k = w->hand.act[i];
         const contact *c = k->c;
-        bool mean = !mass && !k->rows_fixed && !w->policy.whole;
+        bool mean = acts_along_mean(w, k, mass);
         int at = l->dof_at[i], n = c->n;
         double *J = l->J + l->J_at[i], *K = l->K + l->J_at[i];
         l->cone[i] = w->hand.cone[i];
@@ -357,7 +363,7 @@ static int bodies_of(const sweep *w, const contact *c, int *body, int *n)
     return count;
 }
 
-/* L^-1 row, body by body. */
+/* L^-1 row, body by body, added to out */
 static void row_by_bodies(const sweep *w, const contact *c, const double *row, const int *body, int count,
                           double *out)
 {
@@ -371,9 +377,8 @@ static void row_by_bodies(const sweep *w, const contact *c, const double *row, c
     }
 }
 
-/* The current contacts in rates for which masses are 1, see groups_in; rows are those along which reactions
-   act. */
-static void list_put_bodies(sweep *w, impulses *p)
+/* The contacts at hand by rates in which masses are 1, see groups_in. */
+static void list_put_bodies(sweep *w, impulses *p, bool mass)
 {
     const matrix_groups *g = w->crowd.bodies;
     contact_list *l = &p->act;
@@ -385,20 +390,25 @@ static void list_put_bodies(sweep *w, impulses *p)
     for (int i = 0; i < w->hand.nact; i++) {
         const contact_state *k = w->hand.act[i];
         int n, count = bodies_of(w, k->c, body, &n), at = l->dof_at[i];
-        double *J = l->J + l->J_at[i];
+        double *J = l->J + l->J_at[i], *K = l->K + l->J_at[i];
         size_t size = (size_t)(rows_of(k) * n) * sizeof *J;
+        bool mean = acts_along_mean(w, k, mass);
         l->cone[i] = w->hand.cone[i];
         l->cone[i].row = k->row;
         l->loose[i] = is_loose(k);
         memset(J, 0, size);
         for (int a = 0; a < rows_of(k); a++)
             row_by_bodies(w, k->c, row_of(k, k->c->H, k->c->S, a), body, count, J + a * n);
+        memset(K, 0, size);
+        for (int a = 0; mean && a < rows_of(k); a++)
+            row_by_bodies(w, k->c, row_of(k, k->Hm, k->Sm, a), body, count, K + a * n);
+        if (!mean)
+            memcpy(K, J, size);
         for (int b = 0, to = at; b < count; b++)
             for (int d = g->first[body[b]]; d < g->first[body[b] + 1]; d++) {
                 l->dof[to++] = g->dof[d];
                 w->crowd.place[g->dof[d]] = -1;
             }
-        memcpy(l->K + l->J_at[i], J, size);
         l->dof_at[i + 1] = at + n;
         list_take(p);
     }
@@ -457,7 +467,7 @@ static void cones_in(contact_list *l)
 static impulses *list_of(sweep *w, bool mass, const double *scale)
 {
     if (!scale) {
-        list_put_bodies(w, &w->crowd.list);
+        list_put_bodies(w, &w->crowd.list, mass);
         list_equal(&w->crowd.list.act, false);
         cones_in(&w->crowd.list.act);
         return &w->crowd.list;
@@ -526,7 +536,7 @@ static double list_blur(const sweep *w, const contact_list *l)
 static const double *list_root(sweep *w, bool mass, const factor *f)
 {
     bool bodies = f->kind != FACTOR_DIAGONAL, constant = !bodies && w->s->mass_constant && f == &w->s->minv;
-    if (!bodies && !mass && !w->hand.known.fixed && !w->policy.whole)
+    if (!mass && !w->hand.known.fixed && !w->policy.whole)
         return NULL;
     for (int i = 0; i < w->n && !(constant && w->crowd.root_known); i++)
         w->crowd.root[i] = bodies ? 1 : sqrt(f->a[i]);
@@ -823,7 +833,8 @@ static touched touched_by(const sweep *w, const contact_list *l, arena *a)
     return t;
 }
 
-/* M dx = H^T l, H dx = change: a contact problem with equalities only. */
+/* M dx = K^T l, H dx = change, with the rows K that moves go along: a contact problem in which everything is
+   held */
 static void shortest_many(sweep *w, contact_state *const *back, int m, const double *change, double *x)
 {
     contact_list *l = &w->crowd.list.act;
@@ -836,13 +847,15 @@ static void shortest_many(sweep *w, contact_state *const *back, int m, const dou
     list_room(&w->crowd.list, m, w->hand.rows_most, w->hand.dofs_most);
     for (int i = 0; i < m; i++) {
         const contact *c = back[i]->c;
+        const double *row = back_row(w, back[i]);
         int at = l->dof_at[i];
         /* their sizes must not affect pivots */
         double unit = power_unit(contact_common(w->s, c, M, c->H, c->H));
         l->cone[i] = (cone){ .kind = CONE_BILATERAL, .row = i };
         for (int j = 0; j < c->n; j++) {
             l->dof[at + j] = c->dof ? c->dof[j] : j;
-            l->J[l->J_at[i] + (size_t)j] = l->K[l->J_at[i] + (size_t)j] = unit * c->H[j];
+            l->J[l->J_at[i] + (size_t)j] = unit * c->H[j];
+            l->K[l->J_at[i] + (size_t)j] = unit * row[j];
         }
         l->dof_at[i + 1] = at + c->n;
         b[i] = -unit * change[i];
