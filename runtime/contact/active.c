@@ -12,7 +12,7 @@ typedef struct active {
     bool *in; /* rows that press */
 } active;
 
-/* one piece of memory: problems of two contacts are solved in a few hundred nanoseconds */
+/* One piece of memory, because problems of two contacts are solved in a few hundred nanoseconds. */
 static active active_of(contact_problem *p, arena *a)
 {
     size_t m = (size_t)p->m, n = (size_t)p->n, numbers = 2 * m * m + 5 * m + 2 * n;
@@ -35,8 +35,8 @@ static double residual(active *w)
     return p->residual = problem_defect(p, p->u, w->an, w->at, NULL, &p->worst);
 }
 
-/* Shortest r on the chosen rows with u = 0 there; r = 0 elsewhere.  W may be a little unsymmetric: its
- * symmetric part is factorised and the rest refined. */
+/* The shortest r on the chosen rows with u = 0 there; r = 0 elsewhere. W may be slightly unsymmetric: its
+   symmetric part is factorised and the rest is refined. */
 static void solve_on_set(active *w)
 {
     contact_problem *p = w->p;
@@ -79,7 +79,7 @@ static bool still(const active *w, int row)
     return fabs(w->p->u[row]) <= SLIDES_NOT * vec_max(w->p->b, w->p->m);
 }
 
-/* on all contacts that stay closed, when they only push */
+/* The shortest solution on all contacts that stay closed, if all of them push. */
 static void shortest(active *w, double tol)
 {
     contact_problem *p = w->p;

@@ -1,7 +1,7 @@
-/* balls: Gauss-Seidel sweeps over contacts of balls in space, as they lie in memory one after the other.  The
-   rows of such a contact are n, t1, t2 for the centres, and R n x t for the turning of each ball: its block
-   of W is diagonal with one entry for the normal and one for all tangents, so that both solve in closed form,
-   and the frame t1, t2 is not needed at all.  A group whose rows are not these is left to others. */
+/* balls: Gauss-Seidel sweeps over contacts of balls in space that are contiguous in memory. The rows of such
+   a contact are n, t1, t2 for the centres, and R n x t for the rotation of each ball: its block of W is
+   diagonal with one entry for the normal and one for all tangents, so that both are solved in closed form,
+   and the frame t1, t2 is not needed. A group with other rows is left to other solvers. */
 #include <math.h>
 #include <string.h>
 #include "balls.h"
@@ -12,12 +12,12 @@
 
 enum { WIDE = 12, NOWHERE = -1 };
 
-/* what only the ends of a solve need: the frame, and the units of its rows */
+/* Needed only at the start and end of a solve: the frame, and the units of its rows. */
 typedef struct touch_frame {
     double t[2][3], unit_n, unit_t;
 } touch_frame;
 
-/* where a dof is: 0 to 2 of the place of a ball, 3 to 5 of its turning */
+/* The part of a ball that a dof is: 0 to 2 position, 3 to 5 rotation. */
 typedef struct ball_dof {
     int32_t ball, part;
 } ball_dof;
@@ -26,9 +26,9 @@ typedef struct rolling {
     impulses *w;
     const int *at; /* contacts of the list */
     int n, nball;
-    ball_dof *dof;  /* of all dofs of the model */
-    int (*dofs)[2]; /* of each ball: first of its place, first of its turning */
-    double *radius; /* with the sign of the turning; NAN: not known yet */
+    ball_dof *dof;  /* for all dofs of the model */
+    int (*dofs)[2]; /* for each ball: first dof of its position, first of its rotation */
+    double *radius; /* with the sign of the rotation; NAN: not known yet */
     ball *ball;
     touch *touch;
     touch_frame *frame;
@@ -47,14 +47,14 @@ static bool law_fits(const cone *o)
            o->radius == 0;
 }
 
-/* three dofs that follow each other and have one mass */
+/* Three consecutive dofs with one mass. */
 static bool in_threes(const impulses *w, const int *dof)
 {
     return dof[1] == dof[0] + 1 && dof[2] == dof[0] + 2 && w->root[dof[0]] == w->root[dof[1]] &&
            w->root[dof[0]] == w->root[dof[2]];
 }
 
-/* the dofs of a contact in order, and its normal row */
+/* The dofs of a contact in order, and its normal row. */
 static void dofs_in_order(const contact_list *l, int c, int *dof, double *N)
 {
     const int *from = l->dof + l->dof_at[c];
@@ -70,14 +70,14 @@ static void dofs_in_order(const contact_list *l, int c, int *dof, double *N)
     }
 }
 
-/* known are those that were met in this walk */
+/* Known are dofs that were visited in this search. */
 static inline ball_dof dof_of(const rolling *x, int dof)
 {
     return x->w->marked[dof] == x->w->mark ? x->dof[dof] : (ball_dof){ NOWHERE, 0 };
 }
 
-/* the ball whose place and turning begin at those dofs, a new one where they are not known; NOWHERE: they are
-   parts of others */
+/* The ball whose position and rotation begin at these dofs; a new one if they are unknown; NOWHERE: they are
+   parts of other balls. */
 static int ball_at(rolling *x, int place, int turning)
 {
     ball_dof p = dof_of(x, place), a = dof_of(x, turning);
@@ -95,8 +95,8 @@ static int ball_at(rolling *x, int place, int turning)
     return b;
 }
 
-/* Two balls on each other: four times three dofs.  The normal row has entries at places alone.  Which turning
-   goes with which place does not matter to a contact, as long as all have it the same way. */
+/* Two balls in contact: four times three dofs. The normal row has entries only at positions. The assignment
+   of rotations to positions is arbitrary for a single contact, but must be the same for all contacts. */
 static bool pair_find(rolling *x, int c)
 {
     const contact_list *l = &x->w->act;
@@ -116,7 +116,7 @@ static bool pair_find(rolling *x, int c)
            ball_at(x, place[1], turning[1]) != NOWHERE;
 }
 
-/* rows of a contact by ball: which, and for each its rows at places and at turnings */
+/* Rows of a contact by ball: which balls, and for each its rows at position and rotation. */
 typedef struct touch_rows {
     int n, ball[2];
     double at[2][3][6];
@@ -149,7 +149,7 @@ static bool zero3(const double *a, double size)
     return same3(a, 0, a, size);
 }
 
-/* n, t1, t2 of a contact from its rows at the first place */
+/* n, t1, t2 of a contact from its rows at the first position. */
 static bool frame_find(const touch_rows *rows, int tangents, touch *t, touch_frame *f)
 {
     const double(*R)[6] = rows->at[0];
@@ -170,7 +170,7 @@ static bool frame_find(const touch_rows *rows, int tangents, touch *t, touch_fra
     return fabs(dot3(t->n, f->t[0])) <= FACTOR_SAME && same3(f->t[1], side, third, 1);
 }
 
-/* rows at the turning of a ball: -R n x t; the radius is the same in all of its contacts */
+/* Rows at the rotation of a ball: -R n x t; the radius is the same in all of its contacts. */
 static bool turning_fits(rolling *x, const touch_rows *rows, int b, int tangents, const touch *t,
                          const touch_frame *f)
 {
@@ -219,7 +219,7 @@ static bool touch_find(rolling *x, int k)
     return true;
 }
 
-/* the state of each ball, and what each contact divides by */
+/* The state of each ball, and the divisors of each contact. */
 static bool balls_put(rolling *x)
 {
     const impulses *w = x->w;
@@ -280,8 +280,8 @@ static bool balls_find(rolling *x)
 /* ---- sweeps ---- */
 #define TURNED(a) __builtin_shufflevector(a, a, 1, 2, 0, 3)
 
-/* The exact solution of one contact with the others held; returns the largest change.  The fourth number of
-   normals is 0, so that what balls have there, inverse masses, stays as it is. */
+/* The exact solution of one contact with the others held; returns the largest change. The fourth number of
+   normals is 0, so that the fourth number of balls, the inverse mass, does not change. */
 INLINE double touch_relax(const touch *c, ball *all, reaction *r, double *size)
 {
     ball *a = &all[c->i], *b = &all[c->j];
@@ -290,7 +290,7 @@ INLINE double touch_relax(const touch *c, ball *all, reaction *r, double *size)
     double un = along[0] + along[1] + along[2], to = r->n - (un + c->bn) * c->over_n;
     to = to > 0 ? to : 0;
     if (to == 0 && r->n == 0)
-        return 0; /* open it was, open it stays; friction has no other bound than r_n */
+        return 0; /* it was open and stays open; friction has no other bound than that of r_n */
     double dn = to - r->n, most = fabs(dn);
     four p = dn * n;
     if (c->mu > 0) {
@@ -319,7 +319,7 @@ INLINE double touch_relax(const touch *c, ball *all, reaction *r, double *size)
     return most;
 }
 
-/* before: keeps what reactions were; NULL: nothing does */
+/* before: stores the previous reactions unless NULL. */
 INLINE double heap_pass(heap *x, bool down, four *before, double *size)
 {
     double most = 0, s = 0;
@@ -337,7 +337,7 @@ INLINE double heap_pass(heap *x, bool down, four *before, double *size)
     return most;
 }
 
-/* Fours that passes change, as they were before a sweep, and their conjugate direction. */
+/* Groups of four numbers that passes change, their values before a sweep, and their conjugate direction. */
 typedef struct trail {
     four *x, *before, *direction;
     int n;
@@ -377,7 +377,7 @@ INLINE void trail_ahead(const trail *t, double beta, bool go)
     }
 }
 
-/* Sweeps as sweeps_run has them. */
+/* Sweeps as in sweeps_run. */
 INLINE double heap_run(heap *x, int most, bool plain, double tol)
 {
     double before = 0, size = 0, change = INFINITY;

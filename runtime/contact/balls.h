@@ -1,5 +1,4 @@
-/* balls: contacts of balls in space, packed: what sweeps over them read and write lies one after the other.
- */
+/* balls: contacts of balls in space, packed: the data that sweeps read and write are contiguous. */
 #ifndef CDL_BALLS_H
 #define CDL_BALLS_H
 #include <math.h>
@@ -8,18 +7,18 @@
 #include "base/arena.h"
 #include "base/tolerances.h"
 
-/* Numbers are read four at a time.  What moves: */
+/* Numbers are read four at a time. A moving ball: */
 typedef struct ball {
     double v[3], light; /* velocity of the centre; 1/m */
-    double s[3], spun;  /* R times the angular velocity; R^2 over the moment of inertia */
+    double s[3], spun;  /* R times the angular velocity; R^2 divided by the moment of inertia */
 } ball;
 
 typedef struct touch {
     double n[3], none;     /* normal, from j to i; 0 */
-    double bt[3], mu;      /* what is added to the slip, a vector across n */
-    double bn;             /* and to the rate of the gap */
+    double bt[3], mu;      /* offset of the slip, a vector across n; coefficient of friction */
+    double bn;             /* offset of the rate of the gap */
     double over_n, over_t; /* 1 over the entries of W */
-    int32_t i, j;          /* balls; the ground is one of them, which nothing moves */
+    int32_t i, j;          /* balls; the ground is one of them, with inverse masses of 0 */
 } touch;
 
 typedef struct reaction {
@@ -32,14 +31,14 @@ typedef struct heap {
     ball *ball;
     touch *touch;
     reaction *r; /* impulses */
-    int worst;   /* contact that changed most in the last passes; as it was: none did */
+    int worst;   /* contact with the largest change in the last passes; unchanged if there was no change */
     int sweeps;
     int64_t swept; /* contacts visited */
     arena *scratch;
 } heap;
 
-/* At most so many sweeps up and down, with conjugate directions or plain; rates have the impulses in them.
-   The last change, over the largest impulse. */
+/* At most `most` sweeps up and down, with conjugate directions or plain; rates include the impulses. Returns
+   the last change relative to the largest impulse. */
 double heap_solve(heap *x, int most, bool plain, double tol);
 
 static inline double dot3(const double *a, const double *b)
@@ -54,7 +53,7 @@ static inline void cross3(const double *a, const double *b, double *c)
     c[2] = a[0] * b[1] - a[1] * b[0];
 }
 
-/* a[0..3) = by b[0..3), but for rounding beside `size` */
+/* a[0..3) = by * b[0..3), up to rounding relative to `size`. */
 static inline bool same3(const double *a, double by, const double *b, double size)
 {
     for (int k = 0; k < 3; k++)

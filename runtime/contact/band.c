@@ -5,11 +5,11 @@
 #include "base/tolerances.h"
 
 typedef struct band_work {
-    bool rough;          /* friction somewhere: rows that are not normal ones */
-    bool known, entries; /* L belongs to the set `in`; an and at are there */
+    bool rough;          /* there is friction: rows that are not normal ones */
+    bool known, entries; /* L belongs to the set `in`; an and at are computed */
     bool *in;            /* rows that press */
-    double *L;     /* L D L^T of W on these rows, a row of the lower band each; D on its diagonal, inverted */
-    double *U;     /* the same for the upper part, by columns: W = L D^-1 U; NULL where W is symmetric */
+    double *L;     /* L D L^T of W on these rows, each a row of the lower band; the diagonal contains 1/D */
+    double *U;     /* the same for the upper part, by columns: W = L D^-1 U; NULL if W is symmetric */
     double *start; /* m */
     double *an, *at, *over; /* by contact: normal entry of W, largest tangent entry, 1/an */
     arena *a;
@@ -54,7 +54,7 @@ void band_unsymmetric(contact_problem *p)
         w->U = arena_array(w->a, double, (size_t)p->m *((size_t)p->kb + 1));
 }
 
-/* W and the kinds of the cones are there by now */
+/* Requires W and the kinds of the cones. */
 static void entries(contact_problem *p)
 {
     band_work *w = p->work;
@@ -69,7 +69,7 @@ static void entries(contact_problem *p)
         w->newton = newton_on_band(p, w->a);
 }
 
-/* ---- no friction: an active set ---- */
+/* ---- without friction: an active set ---- */
 /* Row i of L and column i of U, U_ji = W_ji - sum over k < j of L_jk U_ki, and L with the pivots divided out.
  */
 static double skew_factor(contact_problem *p, int i)
@@ -135,7 +135,7 @@ static void skew_factor_use(const contact_problem *p, double *x)
     }
 }
 
-/* rows outside the set are those of the unit matrix */
+/* Rows outside the set are those of the identity matrix. */
 static bool set_factor(contact_problem *p)
 {
     band_work *w = p->work;
@@ -189,7 +189,7 @@ static void factor_use(const contact_problem *p, double *x)
     }
 }
 
-/* the same for three diagonals */
+/* The same for three diagonals. */
 static void factor_use_3(const contact_problem *p, double *x)
 {
     const double *L = p->work->L;
@@ -216,7 +216,8 @@ static void set_solve(contact_problem *p)
         factor_use(p, p->r);
 }
 
-/* Rates, and how many rows are on the wrong side; those change sides (only the last of them when one). */
+/* Computes rates; returns the number of rows on the wrong side, which change sides (only the last of them if
+   `one`). */
 static int set_change(contact_problem *p, bool one)
 {
     band_work *w = p->work;
@@ -230,7 +231,8 @@ static int set_change(contact_problem *p, bool one)
             scale = larger(scale, -p->b[i] * w->over[i]);
     eps = ROUND_50 * scale;
     for (int i = 0; i < p->m; i++) {
-        bool off = w->in[i] ? p->r[i] < -eps : p->u[i] * w->over[i] < 0.5 * eps; /* what just touches is in */
+        /* touching contacts are in the set */
+        bool off = w->in[i] ? p->r[i] < -eps : p->u[i] * w->over[i] < 0.5 * eps;
         if (!off || p->cone[i].kind == CONE_BILATERAL)
             continue;
         wrong++;
@@ -245,7 +247,7 @@ static int set_change(contact_problem *p, bool one)
     return wrong;
 }
 
-/* natural map of all rows; what rounding leaves below 0 is clipped */
+/* The natural map of all rows; negative reactions within rounding are set to 0. */
 static double set_residual(contact_problem *p)
 {
     const band_work *w = p->work;
@@ -270,8 +272,8 @@ static double set_residual(contact_problem *p)
     return most == 0 ? 0 : most / reaction_scale(&size, p->least);
 }
 
-/* All wrong rows change sides at once; when that does not lead on, one at a time (which ends for every
- * positive definite W). */
+/* All wrong rows change sides at once; if that makes no progress, one at a time (which terminates for every
+   positive definite W). */
 static bool set_find(contact_problem *p)
 {
     enum { PATIENCE = 10 };

@@ -4,18 +4,18 @@
 #include "base/linalg.h"
 
 struct block_factors {
-    int n, wide; /* contacts; rows and columns of a block, its numbers stand row after row */
+    int n, wide; /* contacts; rows and columns of a block, whose numbers are stored row by row */
     const int *first, *count, *start; /* of the matrix */
     int *order;                       /* contact at each place */
-    int *at;                          /* of each number of the matrix: where it stands in `work` */
-    /* blocks right of the diagonal by rows, and left of it: rows of the other one */
+    int *at;                          /* for each number of the matrix: its place in `work` */
+    /* Blocks right of the diagonal by rows, and left of it: rows of the other one. */
     int *U_start, *U_col, *L_start, *L_col;
     double *U, *L, *D; /* D: inverse of the diagonal blocks */
-    bool *none;        /* rows of U without a number that is not 0, as those of open contacts */
-    double *work, *x;  /* a row of blocks, 0 between uses; a solution in the order of places */
+    bool *none;        /* rows of U that are 0, such as those of open contacts */
+    double *work, *x;  /* a row of blocks, 0 between uses; a solution in elimination order */
 };
 
-/* neighbours of each contact, those that have it for a neighbour too */
+/* Neighbours of each contact, in both directions. */
 typedef struct graph {
     int *start, *list;
 } graph;
@@ -60,8 +60,8 @@ static graph neighbours(arena *a, int n, const int *first, const int *count, con
     return g;
 }
 
-/* Row i of L reaches from its neighbours up the tree of eliminations.  Counts the blocks of each row of U, or
- * puts them where `to` says. */
+/* Row i of L consists of its neighbours and the nodes above them in the elimination tree. Counts the blocks
+   of each row of U, or stores them at `to`. */
 static void reach(const block_factors *f, const graph *g, const int *place, int *parent, int *seen,
                   int *blocks, int *to)
 {
@@ -81,7 +81,7 @@ static void reach(const block_factors *f, const graph *g, const int *place, int 
     }
 }
 
-/* which blocks the factors have */
+/* Finds which blocks the factors have. */
 static void pattern(block_factors *f, const graph *g, const int *place, arena *a)
 {
     int n = f->n, *parent = arena_array(a, int, n), *seen = arena_array(a, int, n),
@@ -142,7 +142,7 @@ block_factors *block_factors_new(arena *a, int n, const int *first, const int *c
     return f;
 }
 
-/* the row of contact c into the work; what it has not is 1 */
+/* Adds the row of contact c to `work`; missing rows get a diagonal of 1. */
 static void row_put(block_factors *f, int i, const double *x)
 {
     int c = f->order[i], row = f->first[c], wide = f->wide;
@@ -175,7 +175,7 @@ static inline bool invert3(const double *z, double *d)
     return isfinite(f);
 }
 
-/* two numbers side by side */
+/* Two adjacent numbers. */
 typedef double two __attribute__((vector_size(2 * sizeof(double))));
 
 static inline two two_at(const double *x)
@@ -190,7 +190,7 @@ static inline void two_put(double *x, two v)
     memcpy(x, &v, sizeof v);
 }
 
-/* z - a b for a row a of two or three numbers and the rows of b; z may be where the result goes */
+/* z - a b for a row a of two or three numbers and the rows of b; the result may overwrite z. */
 static inline void row_less2(const double *a, const double *b, const double *z, double *to)
 {
     two_put(to, two_at(z) - (a[0] * two_at(b) + a[1] * two_at(b + 2)));
@@ -203,7 +203,7 @@ static inline void row_less3(const double *a, const double *b, const double *z, 
     to[2] = last;
 }
 
-/* z -= a b */
+/* z -= a b. */
 static inline void less(const double *a, const double *b, double *z, int wide)
 {
     if (wide == 2) {
@@ -224,7 +224,7 @@ static inline bool is_none(const double *z, int wide)
     return true;
 }
 
-/* `wide` is a constant where it is called, so that there is code for either */
+/* `wide` is a constant at each call, so that separate code is compiled for each value. */
 static inline __attribute__((always_inline)) bool factorise(block_factors *f, const double *x, const int wide)
 {
     const size_t numbers = (size_t)(wide * wide);
@@ -265,7 +265,7 @@ bool block_factors_put(block_factors *f, const double *x)
     return f->wide == 2 ? factorise(f, x, 2) : factorise(f, x, 3);
 }
 
-/* y -= the blocks times those x that their columns say */
+/* y -= the blocks times the x of their columns. */
 static inline void row_times(const double *block, const int *col, int n, const double *x, double *y, int wide)
 {
     for (int k = 0; k < n; k++, block += wide * wide) {

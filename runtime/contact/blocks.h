@@ -1,16 +1,16 @@
-/* blocks: factors of a sparse matrix whose rows and columns belong to contacts, three to each at most.  They
-   are taken block by block, without an exchange of rows between contacts, in an order that is found once:
-   for matrices W + D, where W is a sum of squares and D stays within each contact. */
+/* blocks: factors of a sparse matrix whose rows and columns belong to contacts, at most three to each. They
+   are computed block by block, without row exchanges between contacts, in an order that is found once: for
+   matrices W + D, where W is positive semidefinite and D acts within each contact. */
 #ifndef CDL_BLOCKS_H
 #define CDL_BLOCKS_H
 #include <stdbool.h>
 #include "base/arena.h"
 
-enum { BLOCKS_WIDE = 3 }; /* rows of a contact at most */
+enum { BLOCKS_WIDE = 3 }; /* largest number of rows of a contact */
 
 typedef struct block_factors block_factors;
 /* n contacts with the unknowns first[c] .. first[c] + count[c]; the matrix by rows of unknowns (start, col),
-   which are read again at each factorisation.  NULL: there is no order. */
+   which are read again at each factorisation. NULL: no order was found. */
 block_factors *block_factors_new(arena *a, int n, const int *first, const int *count, const int *start,
                                  const int *col);
 bool block_factors_put(block_factors *f, const double *x); /* false: singular */

@@ -1,11 +1,11 @@
-/* One tangent component makes Coulomb's law three products: with the slip u_t = p - m to either side,
-       r_n u_n = 0,      (bound + r_t) p = 0,      (bound - r_t) m = 0,      bound = mu r_n + radius,      all
-   factors >= 0. With tau for 0 they have a solution inside, from tau large to tau = 0: the central path.
-   Interior point steps go down along it as long as tau falls. Friction is not a minimum of anything, so the
-   path may bend back: tau rises for a while, as in Lemke's method, which leads to a solution for the same
-   reason. Where steps become short the path is followed by its length, whatever tau does: at each bend the
-   determinant of Newton's matrix changes its sign, which gives the direction.  Near the end Newton's steps on
-   the problem itself give the digits. */
+/* One tangential component makes Coulomb's law three products: with the slip u_t = p - m in both directions,
+       r_n u_n = 0,      (bound + r_t) p = 0,      (bound - r_t) m = 0,      bound = mu r_n + radius,
+   all factors >= 0. With tau instead of 0 they have a solution in the interior, for tau from large values to
+   0: the central path. Interior point steps follow it as long as tau falls. Friction is not a minimisation,
+   so the path may bend back: tau rises for a while, as in Lemke's method, which reaches a solution for the
+   same reason. If steps become short, the path is followed by its arc length, whatever tau does: at each bend
+   the determinant of Newton's matrix changes sign, which gives the direction. Near the end, Newton's steps
+   for the problem itself give the remaining digits. */
 #include "base/budget.h"
 #include "central.h"
 #include <math.h>
@@ -17,18 +17,18 @@
 #include "scaled.h"
 #include "base/tolerances.h"
 
-/* Newton's matrices; rows of a contact; places on the path that are kept */
+/* Newton's matrices; rows of a contact; stored points of the path */
 enum { MOST = 1500, WIDE = 8, MARKS = 16 };
-/* |log(X Y / tau)| on the path; beside it; of a place that leads back to it */
+/* |log(X Y / tau)| on the path; near it; at a point from which it can be reached again */
 static const double NEAR = 0.3, FAR = 0.7, CENTRED = 3.5;
 
 /* One product: X = kappa x[n] + side x[t] + rho with side +-1, or X = x[n] with side 0; Y is a part of the
- * velocity of row t or n. */
+   velocity of row t or n. */
 typedef struct pair {
     int n, t, side, row;
     double kappa, rho;
     int at_n, at_t; /* places of x[n] and x[t] in its row of Newton's matrix */
-    /* of friction: places of x[n] and x[t] in the row of its normal reaction, or -1 */
+    /* For friction: places of x[n] and x[t] in the row of its normal reaction, or -1. */
     int top_n, top_t;
 } pair;
 
@@ -38,20 +38,20 @@ typedef struct central {
     scaled *s;
     int m, np, size; /* unknowns, products, numbers of a state */
     pair *pair;
-    double *x, *X, *Y, *dx, *dX, *dY; /* a state: x, X, Y one after the other; a direction */
+    double *x, *X, *Y, *dx, *dX, *dY; /* a state: x, X, Y contiguous; a direction */
     double *u, *rest, *rhs, *A, *best, *tangent, *across, *keep;
-    double *change, *change_kept; /* of products, which a direction leads to */
+    double *change, *change_kept; /* target changes of products for a direction */
     double *mark[MARKS], tau_mark[MARKS];
     int marks;
-    double residual, low, last; /* smallest; smallest mean product; length of the last step */
+    double residual, low, last; /* smallest so far; smallest mean product; length of the last step */
     int shy;
-    int sign, *seen; /* of the determinant at the start; for counting cycles */
-    bool pivots;     /* are to be chosen anew: near a bend the old ones may be small */
-    double damping;  /* of the step of x, over the largest diagonal entry of W */
-    double dilates;  /* share of the slip that Newton's matrix adds to the normal rate */
+    int sign, *seen; /* sign of the determinant at the start; temporary, for counting cycles */
+    bool pivots;     /* pivots must be chosen anew: near a bend the old ones may be small */
+    double damping;  /* of the step of x, relative to the largest diagonal entry of W */
+    double dilates;  /* fraction of the slip that Newton's matrix adds to the normal rate */
     int *diagonal;   /* places of the diagonal of W */
     sparse_factors *factors;
-    block_factors *blocks; /* where the determinant is not needed, or NULL */
+    block_factors *blocks; /* if the determinant is not needed, otherwise NULL */
 } central;
 
 static inline double larger(double a, double b)
@@ -93,7 +93,7 @@ static void pairs_of(central *w, int c)
         w->pair[w->np++] = (pair){ .n = n, .t = t, .side = side, .row = t, .kappa = kappa, .rho = rho };
 }
 
-/* a row of W holds its own contact's columns, whatever their values */
+/* A row of W contains its own contact's columns, whatever their values. */
 static bool pairs_find(central *w)
 {
     for (int c = 0; c < w->p->n; c++)
@@ -168,8 +168,8 @@ static central *central_new(contact_problem *p, arena *a)
     return w;
 }
 
-/* ---- Newton's matrix, and what it gives ---- */
-/* velocities of the state; what they miss of the sum of their parts */
+/* ---- Newton's matrix and directions ---- */
+/* Velocities of the state; returns their difference from the sum of their parts. */
 static double look(central *w)
 {
     int worst = 0;
@@ -185,7 +185,7 @@ static double look(central *w)
     return e;
 }
 
-/* A = W + the derivatives of the parts:  d u_row = sum of +-dY,  dY = (c - Y dX)/X */
+/* A = W + the derivatives of the parts: d u_row = sum of +-dY, dY = (c - Y dX)/X. */
 static bool factorise(central *w)
 {
     memcpy(w->A, w->s->Wx, (size_t)w->s->Ws[w->m] * sizeof *w->A);
@@ -212,7 +212,7 @@ static int determinant(central *w)
     return sparse_factors_sign(w->factors, w->seen);
 }
 
-/* The direction in which products change by w->change, and the velocities by -share of what they miss. */
+/* The direction in which products change by w->change, and the velocities by -share of their defect. */
 static void direct_by(central *w, double share)
 {
     for (int i = 0; i < w->m; i++)
@@ -235,7 +235,7 @@ static void direct_by(central *w, double share)
     }
 }
 
-/* The direction in which products change by tau - back X Y (- dX dY of the direction at hand). */
+/* The direction in which products change by tau - back X Y (- dX dY of the current direction). */
 static void direct(central *w, double tau, double back, double share, bool second)
 {
     for (int k = 0; k < w->np; k++)
@@ -280,7 +280,7 @@ static void go(central *w, double s)
     vec_axpy(w->x, s, w->dx, w->size);
 }
 
-/* Products that a step of length s would leave far from tau are led back to it. */
+/* Products that a step of length s would leave far from tau are corrected towards it. */
 static void change_back(central *w, double s, double tau)
 {
     const double LEAST = 0.1;
@@ -293,8 +293,8 @@ static void change_back(central *w, double s, double tau)
     }
 }
 
-/* Longer steps from the same factors, as long as they become longer (Gondzio's correctors); how far one goes.
- */
+/* Longer steps with the same factors, while they become longer (Gondzio's correctors); returns the possible
+   length. */
 static double lengthen(central *w, double tau)
 {
     enum { CORRECTORS = 4 };
@@ -320,11 +320,11 @@ static double lengthen(central *w, double tau)
     return s;
 }
 
-/* Mehrotra's: straight to 0 first, to see how much of a barrier is needed; with its second-order terms,
- * unless the step before was short. */
+/* Mehrotra's method: first straight to 0, to see how much of a barrier is needed; then with its second-order
+   terms, unless the previous step was short. */
 static bool descend(central *w, double now)
 {
-    const double SHORT_OF = 0.9; /* of the way to where a factor is 0 */
+    const double SHORT_OF = 0.9; /* fraction of the way to where a factor is 0 */
     direct(w, 0, 1, 1, false);
     double s = fmin(1, reach(w)), f = mean(w, s) / now;
     bool shy = w->last < 0.2;
@@ -339,8 +339,8 @@ static bool descend(central *w, double now)
 }
 
 /* ---- along the path ---- */
-/* d(x, X, Y)/d log tau in logarithms, made so long that its largest part is 1, and turned to go on; what log
- * tau does along it */
+/* d(x, X, Y)/d log tau in logarithms, scaled so that its largest component is 1, in the sense of the path;
+   returns the change of log tau along it. */
 static double tangent(central *w, double tau)
 {
     double most = 1, on = determinant(w) == w->sign ? -1 : 1;
@@ -353,7 +353,7 @@ static double tangent(central *w, double tau)
     return on;
 }
 
-/* the direction at hand along the tangent, both in logarithms */
+/* Component of the current direction along the tangent, both in logarithms. */
 static double along(const central *w)
 {
     const double *tX = w->tangent + w->m, *tY = tX + w->np;
@@ -364,7 +364,7 @@ static double along(const central *w)
 }
 
 /* The way back to the path across the tangent, (d1, d) with d1 that of products tau, plus a step along the
- * tangent, all from one matrix. */
+   tangent, with one factorisation. */
 static double combine(central *w, double turn, double back, double step, double tau)
 {
     memcpy(w->dx, w->across, (size_t)w->size * sizeof *w->dx);
@@ -374,7 +374,7 @@ static double combine(central *w, double turn, double back, double step, double 
     return tau * larger(1 + s * (back + step * turn), 0.2);
 }
 
-/* one step of length *s or less */
+/* One step of length *s or less. */
 static bool bend(central *w, double *tau, double *s)
 {
     look(w);
@@ -401,7 +401,7 @@ static bool bend(central *w, double *tau, double *s)
     return false;
 }
 
-/* to the middle, at the products that are there or somewhat larger ones */
+/* To the middle, at the current products or somewhat larger ones. */
 static bool centre(central *w, double *tau)
 {
     for (int k = 0; k < 12; k++) {
@@ -419,7 +419,7 @@ static bool centre(central *w, double *tau)
     return false;
 }
 
-/* a place that leads back to the path, with a product well below that of the last one */
+/* Stores a point from which the path can be reached, with a product well below that of the last one. */
 static void mark_put(central *w, double tau)
 {
     double rest = 0;
@@ -441,8 +441,8 @@ static void mark_put(central *w, double tau)
     w->tau_mark[w->marks++] = tau;
 }
 
-/* From the last place that leads there, on along the path until all products are smaller than they ever were;
- * where that leads nowhere, from the place before. */
+/* From the last stored point along the path until all products are smaller than ever before; if that fails,
+   from the previous stored point. */
 static bool around(central *w)
 {
     double until = 0.2 * w->low, tau = INFINITY;
@@ -460,7 +460,7 @@ static bool around(central *w)
     return tau <= until;
 }
 
-/* down to a residual of `goal` */
+/* Down to a residual of `goal`. */
 static bool follow(central *w, double goal)
 {
     while (w->p->iterations < MOST && !budget_cuts(w->budget)) {
@@ -479,7 +479,7 @@ static bool follow(central *w, double goal)
     return false;
 }
 
-/* the factors are given back before anything else asks for memory */
+/* Frees the factors before anything else may run out of memory. */
 static bool follow_with(central *w, double goal)
 {
     bool ok = follow(w, goal);
@@ -487,15 +487,15 @@ static bool follow_with(central *w, double goal)
     return ok;
 }
 
-/* ---- from a point that is close ---- */
-/* the least that a factor may be beside the other one, so that their product is tau */
+/* ---- from a close start ---- */
+/* The least value of a factor for which its product with the other one is tau. */
 static double inside(double other, double tau)
 {
     double off = sqrt(tau);
     return other > off ? tau / other : off;
 }
 
-/* The state at x0, moved inside so far that no product is below tau. */
+/* The state at x0, moved so far into the interior that no product is below tau. */
 static void state_near(central *w, const double *x0, double tau)
 {
     memcpy(w->x, x0, (size_t)w->m * sizeof *w->x);
@@ -518,7 +518,7 @@ static void state_near(central *w, const double *x0, double tau)
     }
 }
 
-/* Newton's steps on the problem itself, from the best so far; is it solved? */
+/* Newton's steps for the problem itself, from the best reactions so far; true: solved. */
 static bool finish(central *w, arena *scratch, double tol)
 {
     contact_problem *p = w->p;
@@ -531,12 +531,12 @@ static bool finish(central *w, arena *scratch, double tol)
     return true;
 }
 
-/* Where steps get short the path folds: friction is not a minimum of anything, and Newton's matrix is
-   singular at a fold.  Slip that opens its contact, as in the associated law, makes it monotone: a share of
-   that leads past most folds.  The residual is that of the true law always, so that later steps take off what
-   the share has added.  W is singular in piles, too: a little damping keeps the digits.  Contacts that are
-   between two states have products of two small factors, and the residual falls with their root: Newton's
-   steps give the last digits at once. */
+/* Steps become short where the path folds: friction is not a minimisation, and Newton's matrix is singular at
+   a fold. Slip that opens its contact, as in the associated law, makes it monotone: a fraction of that leads
+   past most folds. The residual is always that of the true law, so later steps remove the change. W is
+   singular in piles, so a little damping preserves the digits. Contacts between two states have products of
+   two small factors, and the residual falls only with their root: Newton's steps give the last digits at
+   once. */
 static bool descend_damped(central *w, arena *scratch, double tol)
 {
     enum { TRIES = 90, STALL = 30 };
@@ -546,8 +546,7 @@ static bool descend_damped(central *w, arena *scratch, double tol)
     w->damping = DAMPING;
     for (int it = 0, good = 0; it < TRIES && it - good < STALL; it++) {
         double e = look(w);
-        /* a decade below the tolerance, so that the next step begins there; what rounding keeps from it will
-         * do */
+        /* a tenth of the tolerance, so that the next step starts there; less if rounding prevents that */
         if (e <= 0.1 * tol || (w->residual <= tol && e > 0.8 * best))
             return true;
         if (e < close) {

@@ -12,13 +12,13 @@ static double positive(double x)
 {
     return x > 0 ? x : 0;
 }
-/* fmin is a call */
+/* fmin is a function call. */
 static inline double smaller(double a, double b)
 {
     return a < b ? a : b;
 }
 
-/* The length of r - rho u by the square of it, which very small numbers do not have. */
+/* The length of r - rho u from its square, which underflows for very small numbers. */
 static double length_of(double square, const double *r, const double *u, double rho, int d)
 {
     double most = 0, s = 0;
@@ -42,7 +42,7 @@ static double length(const double *x, int d)
     return d == 1 ? fabs(x[0]) : length_of(vec_dot(x, x, d), x, x, 0, d);
 }
 
-/* Normal reaction for a tangential one: from u_n = 0. */
+/* Normal reaction for a tangential one, from u_n = 0. */
 static double normal_for(const cone *c, const double *A, const double *b, const double *rt)
 {
     if (c->kind == CONE_GIVEN)
@@ -60,8 +60,8 @@ static void put_reaction(const cone *c, double rn, const double *rt, double *r)
         r[k + i] = rt[i];
 }
 
-/* Slip in a known direction: r_t = -(mu |r_n| + radius) dir, u_n = 0.  False when pushing harder does not
- * open the contact (it jams). */
+/* Slip in a known direction: r_t = -(mu |r_n| + radius) dir, u_n = 0. False: a larger normal force does not
+   open the contact (it jams). */
 static bool slide(const cone *c, const double *A, const double *b, const double *dir, double *r, double *rt)
 {
     double rn = 0;
@@ -80,7 +80,7 @@ static bool slide(const cone *c, const double *A, const double *b, const double 
     return ok;
 }
 
-/* One tangent component: of the slides to either side, the one whose slip has its own direction. */
+/* One tangential component: of the slips in both directions, the one whose velocity has its direction. */
 static bool slide_1d(const cone *c, const double *A, int lda, const double *b, double *r, double *rt)
 {
     int k = cone_normal(c);
@@ -100,7 +100,7 @@ static bool slide_1d(const cone *c, const double *A, int lda, const double *b, d
     return false;
 }
 
-/* (S + lambda I) r_t = -c; S is the block of the tangent seen with u_n = 0 */
+/* (S + lambda I) r_t = -c; S is the tangential block for u_n = 0. */
 static bool tangent_solve(const double *S, const double *c, double lambda, int d, double *rt, double *work)
 {
     if (d == 1) {
@@ -161,7 +161,7 @@ static double slide_at(slide_case *k, double lambda)
     return (k->c->mu * fabs(k->rn) + k->c->radius) / length(k->rt, k->c->d) - 1;
 }
 
-/* False position (halved on the side that stays) ends after a few steps. */
+/* False position (Illinois variant) needs only a few steps. */
 static bool slide_nd(slide_case *k, double *r)
 {
     int d = k->c->d, i, side = 0;
@@ -219,7 +219,7 @@ static bool stick(const cone *c, const double *A, const double *b, const double 
     return length(rt, c->d) <= c->mu * fabs(rn) + c->radius;
 }
 
-/* one tangent component: two equations */
+/* One tangential component: two equations. */
 static bool stick_1d(const cone *c, const double *A, int lda, const double *b, double *r)
 {
     double p = A[0], q = A[1], s = A[lda], t = A[lda + 1], over = -1 / (p * t - q * s);
@@ -231,7 +231,7 @@ static bool stick_1d(const cone *c, const double *A, int lda, const double *b, d
     return fabs(rt) <= c->mu * fabs(rn) + c->radius;
 }
 
-/* A bound that is there without r_n: friction alone, where it leaves the contact open. */
+/* A bound that does not depend on r_n: friction alone, if the contact stays open with it. */
 static bool grip_alone(const cone *c, const double *A, int lda, const double *b, double *r, double *work)
 {
     cone given = *c;
@@ -273,8 +273,9 @@ bool cone_solve(const cone *c, const double *A, int lda, const double *b, double
     return d == 1 ? slide_1d(c, A, lda, b, r, rt) : slide_nd(&(slide_case){ c, A, b, S, s, rt, more, 0 }, r);
 }
 
-/* ---- how well it is solved ---- */
-/* Friction alone along one line, both of the following in one: rows of blocks have nothing else. */
+/* ---- accuracy of a solution ---- */
+/* For friction alone along one line, both of the following functions in one: rows of blocks have nothing
+   else. */
 double line_defect(reaction_size *s, const cone *c, double r, double u, double b, double a)
 {
     double bound = c->mu * 0 + c->radius, rho = a > 0 ? 1 / a : 0, x = r - rho * u,

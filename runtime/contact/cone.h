@@ -1,7 +1,6 @@
-/* cone: the laws of one contact.  Its rows are the normal one, then its tangent components: 0 <= r_n  perp
-   u_n
-   >= 0, |r_t| <= mu |r_n| + radius, r_t = -(mu |r_n| + radius) u_t/|u_t| where u_t != 0.  Exact solutions of
-   one contact alone, how far it is from its law, and the derivative of that. */
+/* cone: the law of one contact. Its rows are the normal one, then its tangential components: 0 <= r_n perp
+   u_n >= 0, |r_t| <= mu |r_n| + radius, r_t = -(mu |r_n| + radius) u_t/|u_t| where u_t != 0. Exact solutions
+   for one contact alone, its residual, and the derivative of that. */
 #ifndef CDL_CONE_H
 #define CDL_CONE_H
 #include <math.h>
@@ -16,13 +15,13 @@ typedef enum {
 
 typedef struct cone {
     cone_kind kind;
-    int d;   /* tangent components; 0: no friction */
+    int d;   /* tangential components; 0: no friction */
     int row; /* its first row */
     double mu, radius;
-    /* direction of slip when it is known: r_t = -(mu |r_n| + radius) dir; NULL: part of the problem */
+    /* Direction of slip if known: r_t = -(mu |r_n| + radius) dir; NULL: part of the problem. */
     const double *dir;
     bool of_speed; /* mu and radius depend on |u_t|: see contact_problem.law */
-    double speed;  /* of_speed: |u_t| before, names the branch to stay on (0: stick) */
+    double speed;  /* of_speed: |u_t| in the previous solution, selects the branch (0: stick) */
 } cone;
 
 static inline int cone_normal(const cone *c)
@@ -34,14 +33,15 @@ static inline int cone_rows(const cone *c)
     return cone_normal(c) + c->d;
 }
 
-/* Distance of one contact to its fixed point, an and a: its entry of W in the normal row and the largest in
- * the tangent rows; *scale grows to the reactions in play. */
+/* Residual of one contact; an and a: its entry of W in the normal row and the largest in the tangential
+   rows; *scale is raised to the size of its reactions. */
 double cone_defect(const cone *c, const double *r, const double *u, const double *b, double an, double a,
                    double *scale);
-/* What reactions are measured by: the largest there is, but no more than 10 n times all that the velocities
-   in play can ask for.  Beyond that they push against each other to overcome rounding, as disks do that just
-   fill the width of a box, and are no measure of anything, but for their own rounding. */
-/* as in contact_problem; largest reaction; largest and sum of what velocities ask for */
+/* The scale of reactions: the largest one, but at most 10 n times the reactions that all velocities could
+   require. Larger reactions only push against each other to overcome rounding, like disks that just fill the
+   width of a box, and give no scale except for their own rounding. */
+/* fine: as in contact_problem; most: largest reaction; asked, all: largest value and sum of what velocities
+   require. */
 typedef struct reaction_size {
     double fine, most, asked, all;
     int n;
@@ -57,13 +57,13 @@ static inline bool cone_is_line(const cone *c)
     return c->kind == CONE_GIVEN && c->d == 1 && !c->dir;
 }
 double reaction_scale(const reaction_size *s, double least);
-/* One contact alone: A is its block (rows of length lda), b its velocity without its own reaction; r gets the
- * exact solution.  False: there is none (it jams). */
+/* One contact alone: A is its block (rows of length lda), b its velocity without its own reaction; r becomes
+   the exact solution. False: there is none (it jams). */
 bool cone_solve(const cone *c, const double *A, int lda, const double *b, double *r, double *work);
-enum { CONE_WORK = 3 }; /* work of cone_solve: CONE_WORK*d*(d + 4) doubles */
+enum { CONE_WORK = 3 }; /* work space of cone_solve: CONE_WORK*d*(d + 4) doubles */
 
-/* ---- one normal and one tangent row, unilateral, b[0] < 0: the common case ---- */
-/* over: 1/determinant of A, which is not used where it is not positive.  False: it does not stick. */
+/* ---- one normal and one tangential row, unilateral, b[0] < 0: the common case ---- */
+/* over: 1/determinant of A; it is not used unless positive. False: the contact does not stick. */
 static inline bool pair_stick(const double *A, double over, double mu, double radius, const double *b,
                               double *r)
 {
@@ -71,7 +71,8 @@ static inline bool pair_stick(const double *A, double over, double mu, double ra
     r[1] = (A[2] * b[0] - A[0] * b[1]) * over;
     return over > 0 && r[0] >= 0 && fabs(r[1]) <= mu * r[0] + radius;
 }
-/* slip to the side s, +1 or -1: r_t = -s bound; over: 1/(A00 - s mu A01).  False: that is not it. */
+/* Slip in the direction s, +1 or -1: r_t = -s bound; over: 1/(A00 - s mu A01). False: this is not the
+   solution. */
 static inline bool pair_slip(const double *A, double s, double over, double mu, double radius,
                              const double *b, double *r)
 {
@@ -79,7 +80,7 @@ static inline bool pair_slip(const double *A, double s, double over, double mu, 
     r[1] = -s * (mu * r[0] + radius);
     return over > 0 && r[0] >= 0 && s * (b[1] + A[2] * r[0] + A[3] * r[1]) >= 0;
 }
-/* What the two divide by, for contacts that are solved again and again; 0 where that is not positive. */
+/* The divisors of both, for contacts that are solved many times; 0 if not positive. */
 typedef struct cone_pair {
     double A[4], mu, radius;
     double over, left, right;
@@ -88,7 +89,7 @@ static inline double pair_over(double x)
 {
     return x > 0 ? 1 / x : 0;
 }
-/* of one row: the tangent entry is 1 */
+/* With one row, the tangential entry is 1. */
 static inline cone_pair pair_of(const double *A, int rows, const cone *c)
 {
     cone_pair p = { .A = { A[0], 0, 0, 1 }, .mu = c->mu, .radius = c->radius };
@@ -99,7 +100,8 @@ static inline cone_pair pair_of(const double *A, int rows, const cone *c)
     p.right = pair_over(p.A[0] + p.mu * p.A[1]);
     return p;
 }
-/* stick, else slip to the side it is driven to; false where neither is it: cone_solve knows */
+/* Stick, otherwise slip in the direction in which it is driven; false: neither is a solution, use cone_solve.
+ */
 static inline bool pair_solve(const cone_pair *p, const double *b, double *r)
 {
     if (pair_stick(p->A, p->over, p->mu, p->radius, b, r))
@@ -118,9 +120,9 @@ typedef enum {
     CONE_TURNS = 32 /* slip whose direction is part of the problem: the derivative changes with it */
 } cone_mode;
 /* Alart and Curnier's map F(r, u) of a contact, 0 at its solution, and its derivatives by r and by u (rows x
-   rows each); an, at as for cone_defect.  touching: a contact that just touches, r_n = u_n = 0, counts as
-   held, which is what chains need to pass a push on; in piles it makes matrices singular.  What the contact
-   does there, as a sum of modes. */
+   rows each); an, at as for cone_defect. touching: a contact with r_n = u_n = 0 counts as held; chains need
+   this to transmit a push, in piles it makes matrices singular. Returns the state of the contact as a sum of
+   modes. */
 cone_mode cone_newton(const cone *c, const double *r, const double *u, double an, double at, bool touching,
                       double *F, double *Fr, double *Fu);
 #endif

@@ -35,7 +35,7 @@ static bool solve_alone(contact_problem *p, contact_work *w, double tol)
     return contact_residual(p) <= fmax(tol, SOLVED_TIGHT);
 }
 
-/* Island by island; laws are those at hand. */
+/* Island by island, with the current laws. */
 static bool solve_islands(contact_problem *p, contact_work *w, double tol)
 {
     arena_pos mark = arena_mark(w->a);
@@ -114,7 +114,7 @@ bool contact_uzawa(contact_problem *p, contact_work *w, double tol, double stiff
     }
     if (uzawa_solve(p, w->a, tol, stiffness))
         return true;
-    /* contacts that share a load, or slip that is about to turn: multipliers crawl, and what is left is found
-       from where they are */
+    /* if contacts share a load, or a slip is about to reverse, Uzawa's method is slow: other solvers continue
+       from its result */
     return contact_solve(p, w, tol);
 }

@@ -8,7 +8,7 @@ static double unit_tangent(const equal_units *e, const cone *c)
     return e->unit[c->row + cone_normal(c)];
 }
 
-/* what a unit of normal reaction is in units of friction */
+/* The unit of normal reaction in units of friction. */
 static double unit_ratio(const equal_units *e, const cone *c)
 {
     return cone_normal(c) ? e->unit[c->row] / unit_tangent(e, c) : 1;
@@ -45,7 +45,7 @@ static void units_find(equal_units *e)
     }
 }
 
-/* to = 1: into the new units; -1: back */
+/* to = 1: into the new units; -1: back. */
 static void cones_convert(equal_units *e, int to)
 {
     for (int i = 0; i < e->p->n; i++) {

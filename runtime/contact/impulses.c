@@ -1,6 +1,6 @@
-/* The step problem of many contacts, island by island: one contact in closed form, chains by their band, the
-   rest by Gauss-Seidel sweeps with conjugate directions, and by proximal Newton steps where these are too
-   slow.  v1 comes in free of impulses and goes out with them: v1 += M^-1 J^T r. */
+/* The step problem of many contacts, island by island: a single contact in closed form, chains by their band,
+   the rest by Gauss-Seidel sweeps with conjugate directions, or by proximal Newton steps if these are too
+   slow. v1 does not include impulses on entry, and includes them on return: v1 += M^-1 J^T r. */
 #include <math.h>
 #include <string.h>
 #include "pile.h"
@@ -14,16 +14,16 @@
 
 enum { MAX_ROWS = 1 + MAX_TANGENT }; /* of a contact */
 enum { LOCAL_WORK = CONE_WORK * MAX_TANGENT * (MAX_TANGENT + 4) + 8 };
-enum { SHORT = 12 }; /* dofs of a contact whose rates are kept on the stack */
+enum { SHORT = 12 }; /* dofs of a contact whose rates fit on the stack */
 enum { BY_FORM, BY_SET, BY_NEWTON, BY_SWEEPS, BY_PILE };
 
-/* contacts of an island */
+/* Contacts of an island. */
 typedef struct {
     const int *at;
     int n;
 } group;
 
-/* the heaviest that was needed is named */
+/* Records the slowest solver that was needed. */
 static void name_solver(impulses *w, int by)
 {
     static const char *const names[] = {
@@ -42,8 +42,8 @@ static inline double larger(double a, double b)
 }
 
 /* ---- one contact, and one sweep ---- */
-/* One normal and one tangent row, the common case: stick, else slip to the side it is driven to; false when
- * that is not it. */
+/* One normal and one tangential row, the common case: stick, otherwise slip in the direction in which it is
+   driven; false: neither is a solution. */
 static inline bool solve_two(const cone *o, const double *A, const double *b, double *r)
 {
     if (pair_stick(A, pair_over(A[0] * A[3] - A[1] * A[2]), o->mu, o->radius, b, r))
@@ -64,7 +64,7 @@ static inline void solve_one(const cone *o, const double *A, int m, const double
         cone_solve(o, A, m, b, r, work);
 }
 
-/* the exact solution of one contact with the others held; returns the largest change */
+/* The exact solution of one contact with the others held; returns the largest change. */
 static inline __attribute__((always_inline)) double relax_sized(impulses *w, int c, int n, int m,
                                                                 double *size, double *work)
 {
@@ -80,7 +80,7 @@ static inline __attribute__((always_inline)) double relax_sized(impulses *w, int
         b[a] = vec_dot(J + a * n, v, n) + add[a];
         for (int k = 0; k < m; k++)
             b[a] -= A[a * m + k] * r[k];
-        /* open it was, open it stays, if friction has no other bound than r_n */
+        /* it was open and stays open, if friction has no other bound than that of r_n */
         if (a == 0 && m <= 2 && b[0] >= 0 && r[0] == 0 && r[m - 1] == 0 && o->radius == 0 &&
             o->kind == CONE_UNILATERAL)
             return 0;
@@ -99,7 +99,8 @@ static inline __attribute__((always_inline)) double relax_sized(impulses *w, int
     return e;
 }
 
-/* disks and balls on each other and on walls are known by their sizes, so that their loops are straight */
+/* Contacts of disks and balls with each other and with walls have known sizes, so that their loops can be
+   unrolled. */
 static double relax(impulses *w, int c, double *size, double *work)
 {
     int m = list_rows(&w->act, c), n = w->act.dof_at[c + 1] - w->act.dof_at[c];
@@ -123,8 +124,7 @@ static double relax(impulses *w, int c, double *size, double *work)
     }
 }
 
-/* One sweep, up or down the list; returns the largest distance to the fixed point, *size the largest impulse
- * in play. */
+/* One sweep, up or down the list; returns the largest residual; *size: the largest impulse. */
 static double sweep(impulses *w, group g, bool down, double *size, int *worst)
 {
     double most = 0, work[LOCAL_WORK];
@@ -140,7 +140,7 @@ static double sweep(impulses *w, group g, bool down, double *size, int *worst)
     return most;
 }
 
-/* v1 += M^-1 J^T r; what cancels to rounding is 0, so that rest and stick are exact */
+/* v1 += M^-1 J^T r; sums that cancel to rounding become 0, so that rest and stick are exact. */
 static void push_fixed(impulses *w)
 {
     const int *at = w->act.at_dof, *row_of = w->act.row_of;
@@ -186,7 +186,7 @@ static void push_all(impulses *w, group g)
 }
 
 /* ---- chains ---- */
-/* its problem at the rates and reactions at hand */
+/* Its problem with the current rates and reactions. */
 static void chain_put(const impulses *w, contact_problem *p, group g)
 {
     const contact_list *l = &w->act;
@@ -223,7 +223,7 @@ static double chain_solve(impulses *w, island *i, group g, int *worst)
     w->iterations += p->iterations;
     *worst = g.at[p->worst];
     if (!ok)
-        return fmax(p->residual, 2 * w->tol); /* not solved, whatever it reached */
+        return fmax(p->residual, 2 * w->tol); /* not solved, although the residual may be small */
     for (int k = 0, from = 0; k < g.n; k++) {
         const cone *o = &l->cone[g.at[k]];
         double *r = l->r + o->row;
@@ -235,9 +235,10 @@ static double chain_solve(impulses *w, island *i, group g, int *worst)
     return p->residual;
 }
 
-/* ---- how a group begins ---- */
+/* ---- initial values of a group ---- */
 typedef struct {
-    double *rates, *r; /* without reactions, by the dofs of contact after contact; reactions, the same way */
+    /* rates without reactions, by the dofs of contact after contact; reactions, in the same order */
+    double *rates, *r;
 } group_start;
 
 static group_start start_of(const impulses *w, group g)
@@ -261,7 +262,7 @@ static group_start start_of(const impulses *w, group g)
     return s;
 }
 
-/* rates with the reactions at hand */
+/* Rates with the current reactions. */
 static void push_from(impulses *w, group g, const group_start *from)
 {
     const contact_list *l = &w->act;
@@ -273,9 +274,9 @@ static void push_from(impulses *w, group g, const group_start *from)
         list_push(l, g.at[i], l->r + l->cone[g.at[i]].row, w->v1);
 }
 
-/* ---- too slow: W as a sparse matrix, by what pile.c knows ---- */
-/* Places in the group, at each of its dofs; these are numbered anew (w->number), so that many small groups
-   cost no more than a large one. */
+/* ---- slow sweeps: W as a sparse matrix, for pile.c ---- */
+/* Indices in the group of the contacts at each of its dofs. Dofs are renumbered (w->number), so that many
+   small groups cost no more than a large one. */
 typedef struct {
     int n, *start, *list;
 } touching;
@@ -312,7 +313,7 @@ static touching places_at(impulses *w, group g)
     return t;
 }
 
-/* those that share a dof with place i, itself among them; seen[j] == i marks them */
+/* Contacts that share a dof with number i, including itself; seen[j] == i marks them. */
 static int neighbours_of(const impulses *w, group g, const touching *t, int i, int *seen, int *out)
 {
     const contact_list *l = &w->act;
@@ -377,7 +378,8 @@ static void sparse_put(impulses *w, group g, contact_problem *p, cone *cones)
     problem_set_rows(p, start, col.at, first, val.at);
 }
 
-/* the reactions to begin with: those at hand, those before sweeps that led away from the solution, or none */
+/* The best initial reactions: the current ones, those before sweeps that led away from the solution, or none.
+ */
 static void begin_best(contact_problem *p, const double *before, arena *scratch)
 {
     size_t size = (size_t)p->m * sizeof *p->r;
@@ -395,7 +397,7 @@ static void begin_best(contact_problem *p, const double *before, arena *scratch)
     memcpy(p->r, best, size);
 }
 
-/* the residual with which a group is taken */
+/* The residual that is accepted for a group. */
 static double enough_of(const impulses *w, group g)
 {
     for (int i = 0; i < g.n; i++)
@@ -404,15 +406,15 @@ static double enough_of(const impulses *w, group g)
     return w->tol;
 }
 
-/* a residual that ends the search for a better one, once sweeps and Newton's steps were tried; 0: none */
+/* A residual that ends the search for a better one, after sweeps and Newton's steps were tried; 0: none. */
 static double search_end(const impulses *w, group g)
 {
     double enough = enough_of(w, g);
     return enough > w->tol ? 0.3 * enough : 0;
 }
 
-/* The problem of a group without W, from the rates without reactions: reactions that sweeps have led astray
-   may be so large that nothing is left of the rates in sums with them. */
+/* The problem of a group without W, from the rates without reactions: if sweeps went astray, reactions may be
+   so large that sums with them contain no digits of the rates. */
 static contact_problem group_problem(impulses *w, group g, const group_start *from)
 {
     contact_list *l = &w->act;
@@ -446,7 +448,7 @@ static contact_problem group_problem(impulses *w, group g, const group_start *fr
     return p;
 }
 
-/* its solution */
+/* Stores its solution. */
 static double group_take(impulses *w, group g, const group_start *from, const contact_problem *p, int *worst)
 {
     contact_list *l = &w->act;
@@ -469,7 +471,7 @@ static double solve_sparse(impulses *w, group g, const group_start *from, int *w
     return group_take(w, g, from, &p, worst);
 }
 
-/* a group at rest begins close to its solution; else nothing has changed */
+/* A group at rest starts close to its solution; if this fails, nothing has changed. */
 static double solve_rates(impulses *w, group g, const group_start *from, int *worst)
 {
     int rows = 0;
@@ -482,7 +484,7 @@ static double solve_rates(impulses *w, group g, const group_start *from, int *wo
 }
 
 /* ---- sweeps ---- */
-/* rows of the contacts of a group, and their dofs */
+/* Rows of the contacts of a group, and their dofs. */
 static sweep_part group_rows(impulses *w, group g)
 {
     const contact_list *l = &w->act;
@@ -527,7 +529,7 @@ static double list_pass(void *of, bool down, double *size)
     return sweep(s->w, s->g, down, size, s->worst);
 }
 
-/* the residual */
+/* Returns the residual. */
 static double solve_sweeps(impulses *w, group g, int most, bool plain, int *worst)
 {
     int done;
@@ -576,10 +578,10 @@ static bool is_chain(const impulses *w, const island *i, group g)
     return i->kb >= 0 && i->kb <= (rough ? BAND_ROUGH : BAND_MOST);
 }
 
-/* Sweeps that begin with reactions far too large change them by a small part each: that passes for a solution
-   where the tolerance is loose, and moves bodies by as much.  Reactions take energy, r.u <= 0, so r.W r <=
-   -r.b; half of r.W r is more than a loose tolerance leaves of r.u.  Where directions of slip are given they
-   may give energy: there, what the tolerance leaves of W r is to be less than b. */
+/* Sweeps that start from much too large reactions change them by small fractions; with a loose tolerance this
+   would count as a solution, and move bodies wrongly. A solution satisfies r.u <= 0, because contacts take
+   energy, so r.W r <= -r.b; half of r.W r exceeds the r.u that a loose tolerance permits. Given directions of
+   slip may add energy: there, the error of W r that the tolerance permits must be less than b. */
 static bool beyond_energy(const impulses *w, group g, const group_start *from)
 {
     const contact_list *l = &w->act;
@@ -600,7 +602,7 @@ static bool beyond_energy(const impulses *w, group g, const group_start *from)
     return pushed > 0 && !(directed ? w->tol * pushed <= size : given + pushed <= 0.5 * pushed);
 }
 
-/* as if no step had come before */
+/* Restarts without initial reactions. */
 static void begin_anew(impulses *w, group g, const group_start *from)
 {
     double *r = from->r;
@@ -626,7 +628,7 @@ static double solve_step(impulses *w, group g, int by, const group_start *from, 
     return beyond_energy(w, g, from) ? INFINITY : res;
 }
 
-/* a step of the plan, without what it needs for a moment */
+/* One step of the plan; its temporary memory is released. */
 static double try_step(impulses *w, group g, int by, const group_start *from, int *worst)
 {
     arena_pos mark = arena_mark(w->scratch);
@@ -639,7 +641,7 @@ static double solve_island(impulses *w, island *i, int *worst)
 {
     group g = { w->isl.at + i->first, i->n };
     double res = INFINITY;
-    group_start from = { 0 }; /* known once rates have the reactions at hand in them */
+    group_start from = { 0 }; /* valid when rates include the current reactions */
     if (g.n == 1)
         return solve_alone(w, g, worst);
     const solver_plan *plan = w->tol >= ISLAND_LOOSE ? &plan_group_loose : &plan_group_tight;
@@ -662,7 +664,7 @@ static double solve_island(impulses *w, island *i, int *worst)
 
 bool impulses_solve(impulses *w)
 {
-    enum { FEW = 64 }; /* contacts whose order is always looked at; more when the tolerance is tight */
+    enum { FEW = 64 }; /* contacts whose order is always searched; more with tight tolerances */
     w->residual = 0;
     w->worst = 0;
     w->taken = true;

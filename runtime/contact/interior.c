@@ -1,7 +1,7 @@
-/* With x = (r_n, r_t/mu) and y = (y_n, mu u_t) Coulomb's law is  x, y in the cone |.t| <= .n,  x.y = 0,  u_n
-   = y_n - |y_t|^2/y_n: where it slips |y_t| = y_n makes u_n = 0, where it sticks y = 0, where it is open x =
-   0.  The last equation is smooth inside the cone, so Newton's method follows x o y = barrier -> 0 with
-   Nesterov's and Todd's scaling.  W may be singular: the scaling is its regularisation. */
+/* With x = (r_n, r_t/mu) and y = (y_n, mu u_t) Coulomb's law is x, y in the cone |.t| <= .n, x.y = 0, u_n =
+   y_n - |y_t|^2/y_n: |y_t| = y_n gives u_n = 0 for slip; y = 0 for stick; x = 0 for an open contact. The last
+   equation is smooth inside the cone, so Newton's method follows x o y = barrier -> 0 with Nesterov-Todd
+   scaling. W may be singular: the scaling is its regularisation. */
 #include "base/budget.h"
 #include "interior.h"
 #include <math.h>
@@ -11,7 +11,7 @@
 #include "scaled.h"
 #include "base/tolerances.h"
 
-enum { MOST = 80, STALL = 8, WIDE = 8 }; /* iterations, those without success; rows of one cone */
+enum { MOST = 80, STALL = 8, WIDE = 8 }; /* iterations, those without progress; rows of one cone */
 
 typedef struct ball { /* a cone of the scaled problem */
     int at, k;        /* its unknowns; k = 0: free (bilateral) */
@@ -23,11 +23,11 @@ typedef struct interior {
     scaled *s;
     int m; /* unknowns */
     ball *ball;
-    double *A; /* Newton's matrix, with the pattern of W */
+    double *A; /* Newton's matrix, with the sparsity pattern of W */
     double *x, *y, *dx, *dy, *rc, *rhs, *u, *best;
     sparse_factors *factors;
-    block_factors *blocks; /* where all contacts are narrow, or NULL */
-    bool by_blocks;        /* those at hand are in `blocks` */
+    block_factors *blocks; /* if all contacts have few rows, otherwise NULL */
+    bool by_blocks;        /* the current factors are in `blocks` */
     double last;           /* length of the last step */
 } interior;
 
@@ -42,7 +42,7 @@ static double det(const double *x, int k)
     return k == 1 ? x[0] * x[0] : (x[0] - t) * (x[0] + t);
 }
 
-/* x o y */
+/* x o y. */
 static void product(const double *x, const double *y, int k, double *z)
 {
     double z0 = vec_dot(x, y, k);
@@ -51,7 +51,7 @@ static void product(const double *x, const double *y, int k, double *z)
     z[0] = z0;
 }
 
-/* z with x o z = y */
+/* z with x o z = y. */
 static void quotient(const double *x, const double *y, int k, double *z)
 {
     double d = det(x, k), xy = vec_dot(x + 1, y + 1, k - 1), z0 = (x[0] * y[0] - xy) / d;
@@ -60,7 +60,7 @@ static void quotient(const double *x, const double *y, int k, double *z)
     z[0] = z0;
 }
 
-/* V z or its inverse, V of the scaling point w */
+/* V z or its inverse, V of the scaling point w. */
 static void scale(const ball *c, const double *z, bool back, double *out)
 {
     int k = c->k;
@@ -71,7 +71,7 @@ static void scale(const ball *c, const double *z, bool back, double *out)
         out[i] = f * (z[i] + t * c->w[i]);
 }
 
-/* scaling point, F^2, lambda and the derivative G of u by y */
+/* Scaling point, F^2, lambda and the derivative G of u by y. */
 static void scaling(ball *c, const double *x, const double *y)
 {
     int k = c->k;
@@ -139,7 +139,7 @@ static bool factorise(interior *w)
     return w->by_blocks || sparse_factors_put(w->factors, w->A, false);
 }
 
-/* do factors without an exchange of rows have the digits?  What they leave of the right side is small */
+/* Are factors without row exchanges accurate enough? Their residual must be small. */
 static bool exact(const interior *w)
 {
     const scaled *s = w->s;
@@ -156,7 +156,7 @@ static bool exact(const interior *w)
     return left <= BLOCKS_LEFT * most;
 }
 
-/* A dx = rhs */
+/* A dx = rhs. */
 static bool solve(interior *w)
 {
     size_t size = (size_t)w->m * sizeof *w->dx;
@@ -173,7 +173,7 @@ static bool solve(interior *w)
     return sparse_factors_solve_rows(w->factors, w->dx);
 }
 
-/* rc holds what F^2 dx + dy shall be */
+/* rc contains the target of F^2 dx + dy. */
 static bool direction(interior *w)
 {
     for (int c = 0; c < w->p->n; c++) {
@@ -199,7 +199,7 @@ static bool direction(interior *w)
     return true;
 }
 
-/* how far x + s d stays inside the cone */
+/* Distance to the boundary of the cone from x along d. */
 static double reach(const double *x, const double *d, int k)
 {
     if (k == 1)
@@ -283,7 +283,7 @@ static bool iterate(interior *w)
         return false;
     double s = fmin(1, step_length(w)), f = gap_mean(w, s) / mean;
     f = fmin(larger(f * f * f, CENTRE_LEAST), 1);
-    /* after a short step: back to the middle first */
+    /* after a short step: first back to the centre */
     bool shy = w->last < 0.2;
     if (shy)
         f = larger(f, 0.9);

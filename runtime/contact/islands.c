@@ -1,9 +1,9 @@
-/* Contacts that share a dof hang together.  Orders and groups follow from the list of contacts alone. */
+/* Contacts that share a dof belong together. Orders and groups depend only on the list of contacts. */
 #include <string.h>
 #include "impulses.h"
 #include "base/linalg.h"
 
-/* contacts at each dof */
+/* Contacts at each dof. */
 typedef struct {
     int *start, *list;
 } touching;
@@ -12,7 +12,7 @@ typedef struct {
     const contact_list *l;
     touching t;
     bool *seen_dof;
-    int *seen; /* number of the visit that met the contact last */
+    int *seen; /* number of the last search that visited the contact */
     int visit;
     int *queue;
 } walker;
@@ -38,7 +38,7 @@ static int degree(const walker *w, int c)
     return d;
 }
 
-/* those met together stand in the order of their neighbours' number */
+/* Sorts contacts found together by their numbers of neighbours. */
 static void queue_sort(const walker *w, int *q, int n)
 {
     for (int i = 1; i < n; i++) {
@@ -49,7 +49,8 @@ static void queue_sort(const walker *w, int *q, int n)
     }
 }
 
-/* breadth first from one contact; each dof is looked at once, so the work is that of reading the graph */
+/* Breadth-first search from one contact; each dof is visited once, so the cost is that of reading the graph.
+ */
 static int walk_from(walker *w, int from, int *q, bool sort)
 {
     const contact_list *l = w->l;
@@ -85,7 +86,7 @@ static void walk_again(walker *w, const int *q, int n)
             w->seen_dof[w->l->dof[k]] = false;
 }
 
-/* from an end of the group, which is where a walk from anywhere ends */
+/* Starts from an end of the group, which is where a search from anywhere ends. */
 static void order_group(walker *w, int *q, int n)
 {
     for (int round = 0; round < 2; round++) {
@@ -101,7 +102,7 @@ static void order_group(walker *w, int *q, int n)
     }
 }
 
-/* largest distance of rows that share a dof, in the order q */
+/* The largest distance of rows that share a dof, in the order q. */
 static int band_of(walker *w, const int *q, int n, int *row)
 {
     const contact_list *l = w->l;
@@ -145,7 +146,7 @@ void islands_find(islands *g, const contact_list *l, int ndof, bool order, arena
             order_group(&w, g->at + at, i->n);
             i->kb = band_of(&w, g->at + at, i->n, row);
         }
-        /* a large pile is swept as it lies in memory */
+        /* a large pile is swept in its order in memory */
         else if (i->n > l->n / 4)
             for (int k = 0, o = 0; o < l->n; o++)
                 if (w.seen[o] == w.visit)
@@ -154,7 +155,7 @@ void islands_find(islands *g, const contact_list *l, int ndof, bool order, arena
     }
 }
 
-/* W of a group in its order */
+/* W of a group in its order. */
 contact_problem *island_band(const islands *g, const island *i, const contact_list *l, bool symmetric,
                              arena *a)
 {

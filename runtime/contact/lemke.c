@@ -1,7 +1,8 @@
-/* One tangent component makes the cone a pair of half lines.  With k = mu r_n + s + r_t (s: the part of the
-   bound that is given) and m the slip to the other side, 0 <= r_n  perp  u_n,      0 <= k  perp  u_t + m, 0
-   <= m  perp  2 (mu r_n + s) - k is Coulomb's law; the matrix is copositive when W is semidefinite, singular
-   or not: that is where Lemke's way leads to a solution. */
+/* One tangential component makes the cone a pair of half lines. With k = mu r_n + s + r_t (s: the given part
+   of the bound) and m the slip in the other direction,
+       0 <= r_n perp u_n,      0 <= k perp u_t + m,      0 <= m perp 2 (mu r_n + s) - k
+   is Coulomb's law. The matrix is copositive if W is semidefinite, singular or not: this is the case in which
+   Lemke's method finds a solution. */
 #include "lemke.h"
 #include <math.h>
 #include <string.h>
@@ -26,7 +27,7 @@
 #undef NAME
 #undef LEAST_PIVOT
 #undef ROUNDING
-/* clang knows the type by its older name alone */
+/* clang supports the type only by its older name */
 #ifdef __SIZEOF_FLOAT128__
 #define REAL __float128
 #else
@@ -38,8 +39,8 @@
 #include "lemke_pivots.h"
 #include "base/tolerances.h"
 
-/* The unknowns that pivots left positive, from their equations anew and with more digits: M_ZZ z_Z = -q_Z.
- * Kept when they still only push. */
+/* Solves for the positive unknowns of the pivots again from their equations with more digits: M_ZZ z_Z =
+   -q_Z. The result is used if they are still nonnegative. */
 static void refine(int n, const double *M, const double *q, double *z, arena *scratch)
 {
     arena_pos mark = arena_mark(scratch);
@@ -106,7 +107,7 @@ typedef struct {
     int contact, row;
     double s;
 } unknown;
-/* a reaction as a sum of unknowns; -1: none */
+/* A reaction as a sum of unknowns; -1: none. */
 typedef struct {
     int z[2];
     double k[2];
@@ -124,7 +125,7 @@ bool lemke_knows(const cone *c)
     return !rough(c) || c->dir || c->d == 1;
 }
 
-/* unknowns of one contact, and what its reactions are of them; r gets the part that is given */
+/* Unknowns of one contact, and its reactions as sums of them; r contains the given part. */
 static int unknowns(const contact_problem *p, int c, unknown *x, int n, share *of, double *r)
 {
     const cone *o = &p->cone[c];

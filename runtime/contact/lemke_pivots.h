@@ -1,6 +1,6 @@
 /* lemke_pivots: Lemke's pivots in numbers of type REAL; included by lemke.c for each precision.  basic = T
  * nonbasic + last column. */
-/* variables: w is 0..n-1, z is n..2n-1, the cover 2n */
+/* Variables: w is 0..n-1, z is n..2n-1, the covering variable is 2n. */
 typedef struct NAME(tableau) {
     int n, wide;
     REAL *T;
@@ -27,8 +27,8 @@ static void NAME(pivot)(NAME(tableau) * l, int row, int col)
     l->out[col] = v;
 }
 
-/* Which basic variable is the first to reach 0?  Of those within rounding of it the cover, else the one with
- * the largest pivot. */
+/* The first basic variable that reaches 0. Of those within rounding of it: the covering variable, otherwise
+   the one with the largest pivot. */
 static int NAME(first_to_leave)(const NAME(tableau) * l, int col)
 {
     REAL least = (REAL)INFINITY, big = 0;

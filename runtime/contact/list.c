@@ -1,4 +1,4 @@
-/* list: the contacts of a step problem, put one after the other. */
+/* list: the contacts of a step problem, one after the other. */
 #include <string.h>
 #include "base/linalg.h"
 #include "impulses.h"
@@ -62,7 +62,7 @@ void list_take(impulses *w)
     l->rows += m;
 }
 
-/* rows and entries of K at each dof, for v += K^T r dof by dof */
+/* Rows and entries of K at each dof, for v += K^T r dof by dof. */
 static void list_turn(impulses *w)
 {
     contact_list *l = &w->act;
@@ -91,7 +91,7 @@ static void list_turn(impulses *w)
 
 bool list_fix(impulses *w)
 {
-    enum { CROWD = 12 }; /* contacts at a dof: more cannot be within a narrow band */
+    enum { CROWD = 12 }; /* contacts at a dof; more than these do not fit into a narrow band */
     const contact_list *l = &w->act;
     arena_pos mark = arena_mark(w->scratch);
     int *count = arena_array(w->scratch, int, w->n), most = 0;

@@ -12,20 +12,20 @@ enum { MAX_ROWS = 4 }; /* of a contact */
 struct mixed {
     arena *a;
     int room, entry_room, contact_room;
-    /* matrix of dv and r by rows; shape is what factors know it by */
+    /* Matrix of dv and r by rows; `shape` describes it for the factorisation. */
     matrix_shape shape;
     int *start, *column;
     double *value;
     factor factors;
     bool known; /* factors are those of `value` */
-    /* rows that push at each dof: first of each, which one, its entry of P */
+    /* For each dof: its first row, the numbers of its rows, and their entries of K. */
     int *at_dof, *row_of;
     size_t *entry_of;
     double *x, *rhs;
-    double *light;            /* of each dof: 1 over its entry of D */
-    double *unit;             /* of each dof in the matrix: power_unit of that entry */
-    double *normal, *tangent; /* of each contact: entries of W as they would be without coupling */
-    int *mode, *mode_known;   /* of each contact, now and in the factors */
+    double *light;            /* for each dof: 1 over its diagonal entry of D */
+    double *unit;             /* for each dof: power_unit of that entry */
+    double *normal, *tangent; /* for each contact: entries of W as they would be without coupling */
+    int *mode, *mode_known;   /* for each contact: now, and in the factors */
     double slack;             /* weight of the proximal term on held rows; 0: none */
     bool of_speed;            /* some bounds depend on the speed */
 };
@@ -84,7 +84,7 @@ static void room(mixed *w, const contact_problem *p, size_t entries)
     }
 }
 
-/* which rows push at each dof */
+/* Lists the rows that push at each dof. */
 static void turn(mixed *w, const contact_problem *p)
 {
     const coupled_rows *q = p->coupled;
@@ -174,7 +174,7 @@ static void fill_dofs(mixed *w, const contact_problem *p)
     }
 }
 
-/* what the entries of W are about: rows times the inverse of the diagonal of D */
+/* Sizes of the entries of W: rows times the inverse of the diagonal of D. */
 static void sizes(mixed *w, const contact_problem *p)
 {
     const coupled_rows *q = p->coupled;
@@ -202,7 +202,7 @@ static void sizes(mixed *w, const contact_problem *p)
     }
 }
 
-/* the right side of friction alone, along one line */
+/* The right-hand side of friction alone, along one line. */
 static inline void line_put(mixed *w, const contact_problem *p, int c)
 {
     const cone *o = &p->cone[c];
@@ -213,7 +213,7 @@ static inline void line_put(mixed *w, const contact_problem *p, int c)
     w->rhs[p->coupled->n + o->row] = -F;
 }
 
-/* one contact: its part of the right side, and its rows of the matrix when they are wanted */
+/* One contact: its part of the right-hand side, and on request its rows of the matrix. */
 static void contact_rows_put(mixed *w, const contact_problem *p, int c, bool matrix)
 {
     const coupled_rows *q = p->coupled;
@@ -240,7 +240,7 @@ static void contact_rows_put(mixed *w, const contact_problem *p, int c, bool mat
     }
 }
 
-/* rates of all rows for the dv at hand */
+/* Rates of all rows for the current dv. */
 static void rates(const contact_problem *p)
 {
     const coupled_rows *q = p->coupled;
@@ -285,7 +285,7 @@ static bool modes_kept(const mixed *w, const contact_problem *p)
     return true;
 }
 
-/* coefficients of slip that the factors depend on are those of the cone: mu of a normal reaction */
+/* Coefficients of friction that the factors depend on are those of the cone. */
 static bool direction(mixed *w, const contact_problem *p)
 {
     const coupled_rows *q = p->coupled;
@@ -313,7 +313,7 @@ static bool direction(mixed *w, const contact_problem *p)
     return finite == 0 ? true : (w->known = false);
 }
 
-/* D dv = P^T r holds after the first step; before it what is missing stands on the right side */
+/* D dv = P^T r holds after the first step; before that, the difference is on the right-hand side. */
 static void start(mixed *w, const contact_problem *p)
 {
     const coupled_rows *q = p->coupled;
@@ -327,8 +327,8 @@ static void start(mixed *w, const contact_problem *p)
     }
 }
 
-/* D dv = K^T r up to rounding?  Rows that repeat each other make a matrix that is nearly singular, and what
-   its factors leave of this is the right side of the next step. */
+/* Does D dv = K^T r hold up to rounding? Dependent rows give a nearly singular matrix; the residual of its
+   factors is the right-hand side of the next step. */
 static bool in_balance(mixed *w, const contact_problem *p)
 {
     const coupled_rows *q = p->coupled;
@@ -370,7 +370,8 @@ static bool newton(mixed *w, contact_problem *p, double tol)
         rates(p);
         laws(w, p);
         p->iterations++;
-        /* the first step that is held back leaves its share of the reactions, which may be the tolerance */
+        /* a first step with a proximal term leaves a fraction of the reactions, which may exceed the
+           tolerance */
         if (measure(w, p) <= tol && balanced && (it > 0 || w->slack == 0))
             return true;
     }
@@ -408,7 +409,7 @@ bool mixed_solve(mixed *w, contact_problem *p, bool same, double tol)
         w->of_speed |= p->cone[c].of_speed;
     if (newton(w, p, tol))
         return true;
-    /* reactions that are not unique, or modes that do not settle: steps are held back a little */
+    /* reactions that are not unique, or modes that alternate: a proximal term shortens the steps */
     for (int k = 0; k < 3; k++) {
         static const double slack[] = { 1e-8, 1e-3, 0.3 };
         w->slack = slack[k];

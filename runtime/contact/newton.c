@@ -7,20 +7,20 @@
 #include "rates.h"
 #include "base/tolerances.h"
 
-/* How steps are judged: a step is halved until its defect is below (1 - gain*step) times the largest of the
-   last `memory` ones.  Where none is, that many passes of exact local solutions follow; 0: the end. */
+/* Acceptance of steps: a step is halved until its defect is below (1 - gain*step) times the largest of the
+   last `memory` ones. If no step is accepted, this number of passes of exact local solutions follows; 0: the
+   method ends. */
 typedef struct newton_plan {
     int most, halves, memory, passes;
     bool down; /* every other pass goes down */
     double gain;
-    double worth; /* the end where a step leaves more than that share of the defect; 0: steps are not judged
-                     so */
-    int stall;    /* the end after so many steps that do not halve the defect; 0: never */
+    double worth; /* ends if a step leaves more than this fraction of the defect; 0: not checked */
+    int stall;    /* ends after this number of steps that do not halve the defect; 0: never */
 } newton_plan;
 enum { MEMORY = 4 };
 
-/* how Newton's matrix is stored and used: by rows, with sparse factors; in full, by the shortest steps; as a
- * band; by the rates of the dofs, where there are far fewer of these */
+/* How Newton's matrix is stored and used: by rows, with sparse factors; in full, with shortest steps; as a
+   band; in the rates of the dofs, if there are far fewer of these. */
 typedef enum { BY_ROWS, IN_FULL, IN_BAND, BY_RATES } newton_form;
 
 struct newton {
@@ -28,19 +28,19 @@ struct newton {
     arena *scratch;
     struct budget *budget; /* or NULL */
     double *u, *ref, *F, *dr, *keep, *best;
-    double *an, *a; /* of each contact: its normal entry of W, its largest tangent entry */
-    double rho;     /* of the proximal term, by the size of the block */
-    /* one contact: a row, where its own columns are, derivatives of its map; block, velocity, solution */
+    double *an, *a; /* of each contact: its normal entry of W, its largest tangential entry */
+    double rho;     /* of the proximal term, relative to the size of the block */
+    /* For one contact: a row, the places of its own columns, derivatives of its map; block, velocity,
+       solution. */
     double *line, *Fr, *Fu, *A, *b, *r, *local;
     int *own;
-    /* Newton's matrix; a band by columns, with room for pivoting */
+    /* Newton's matrix; a band is stored by columns, with room for pivoting. */
     newton_form form;
     int *Js, *Jc;
     double *Jx;
-    block_factors *blocks; /* by rows: their factors where all contacts are narrow, or NULL */
+    block_factors *blocks; /* by rows: its factors if all contacts have few rows, or NULL */
     int *first, *count;
-    rate_factors
-        *rates; /* by rates: their factors, and the blocks of each contact, RATES_BLOCK numbers each */
+    rate_factors *rates; /* by rates: its factors, and the blocks of each contact, RATES_BLOCK numbers each */
     double *own_r, *of_u;
 };
 
@@ -67,13 +67,13 @@ static void velocities(newton *w)
             w->u[i] += weight(w, c) * (p->r[i] - w->ref[i]);
 }
 
-/* residual of the problem at hand, for the velocities at hand */
+/* Residual of the current problem, for the current velocities. */
 static double defect(const newton *w, int *worst)
 {
     return problem_defect(w->p, w->u, w->an, w->a, NULL, worst);
 }
 
-/* ---- Newton's matrix, row by row, and its right side ---- */
+/* ---- Newton's matrix, row by row, and its right-hand side ---- */
 static void line_put(newton *w, int row, int c)
 {
     int n = problem_width(w->p, c), m = w->p->m;
@@ -88,7 +88,7 @@ static void line_put(newton *w, int row, int c)
     memcpy(w->Jx + w->Js[row], w->line, (size_t)n * sizeof *w->Jx);
 }
 
-/* where the columns of contact c stand in its rows */
+/* The places of the columns of contact c in its rows. */
 static void own_columns(newton *w, int c)
 {
     const contact_problem *p = w->p;
@@ -101,7 +101,7 @@ static void own_columns(newton *w, int c)
     }
 }
 
-/* rows of contact c from its derivatives: Fu W + Fr */
+/* Rows of contact c from its derivatives: Fu W + Fr. */
 static void rows_put(newton *w, int c)
 {
     const contact_problem *p = w->p;
@@ -122,7 +122,7 @@ static void rows_put(newton *w, int c)
     }
 }
 
-/* the same into a band by columns, which is 0 */
+/* The same, stored in a zero band by columns. */
 static void band_put(newton *w, int c)
 {
     const contact_problem *p = w->p;
@@ -140,7 +140,7 @@ static void band_put(newton *w, int c)
         }
 }
 
-/* the derivatives of contact c, with the proximal term by its own reactions */
+/* The derivatives of contact c, with the proximal term in its own reactions. */
 static void blocks_put(newton *w, int c)
 {
     int m = cone_rows(&w->p->cone[c]);
@@ -165,7 +165,7 @@ static void newton_contact(newton *w, int c)
         rows_put(w, c);
 }
 
-/* dr by factors without an exchange of rows, where these have the digits: what they leave of F is small */
+/* dr by factors without row exchanges, if they are accurate enough: their residual must be small. */
 static bool by_blocks(newton *w)
 {
     double most = 0, left = 0;
@@ -184,7 +184,8 @@ static bool by_blocks(newton *w)
     return left <= BLOCKS_LEFT * most;
 }
 
-/* the same with them; rows as columns: the transposed matrix is factorised, without its zeros */
+/* The same with row exchanges; rows are passed as columns: the transposed matrix is factorised, without its
+   zeros. */
 static bool by_pivots(newton *w)
 {
     arena_pos mark = arena_mark(w->scratch);
@@ -205,7 +206,7 @@ static bool by_pivots(newton *w)
     return ok;
 }
 
-/* J dr = F */
+/* J dr = F. */
 static bool newton_direction(newton *w)
 {
     int m = w->p->m;
@@ -230,7 +231,7 @@ static bool newton_direction(newton *w)
     return ok;
 }
 
-/* one pass of exact local solutions, where Newton's step does not lead down */
+/* One pass of exact local solutions, if Newton's step does not decrease the defect. */
 static void relax(newton *w, bool down)
 {
     const contact_problem *p = w->p;
@@ -250,7 +251,7 @@ static void relax(newton *w, bool down)
     }
 }
 
-/* the problem with its proximal term, to the tolerance; false when it was not reached */
+/* Solves the problem with its proximal term to the tolerance; false: not reached. */
 static bool newton_run(newton *w, const newton_plan *plan, double tol)
 {
     contact_problem *p = w->p;
@@ -301,7 +302,7 @@ static bool newton_run(newton *w, const newton_plan *plan, double tol)
     return e <= tol;
 }
 
-/* where the rows of Newton's matrix stand, which has the pattern of W; its factors by blocks */
+/* The places of the rows of Newton's matrix, which has the sparsity pattern of W; its factors by blocks. */
 static void rows_lay(newton *w, arena *a)
 {
     const contact_problem *p = w->p;
@@ -374,7 +375,7 @@ static newton *newton_with(contact_problem *p, arena *a, newton_form form, rate_
     return w;
 }
 
-/* by rates: by rows, where it is not worth it */
+/* BY_RATES becomes BY_ROWS if it is not worth it. */
 static newton *newton_new(contact_problem *p, arena *a, newton_form form)
 {
     rate_factors *rates = form == BY_RATES ? rate_factors_new(a, p) : NULL;
@@ -391,9 +392,9 @@ static double true_defect(newton *w, int *worst)
     return e;
 }
 
-/* A proximal term that is hardly there; ends with the first step that gains little: this is for starts beyond
-   which no contact changes any more, and factors are costly.  Once more where what the term leaves is not
-   well below the tolerance, so that velocities are as good as they can be and the next step begins there. */
+/* With a very weak proximal term; ends with the first step that gains little: for starts after which no
+   contact changes, and expensive factorisations. A second round follows if the error of the term is not well
+   below the tolerance, so that velocities are as accurate as possible and the next step starts there. */
 static bool polish(newton *w, double tol)
 {
     enum { ROUNDS = 2 };
@@ -419,9 +420,8 @@ bool newton_polish(contact_problem *p, arena *scratch, double tol)
     return ok;
 }
 
-/* Whole steps, whatever they do to the defect: next to a solution they settle which of the few contacts that
-   are between two states is in which.  The best is kept; two steps in turn without a better one are the end.
- */
+/* Full steps without line search: next to a solution they decide the state of the few contacts that are
+   between two states. The best result is kept; two steps in a row without a better one end it. */
 bool newton_settle(contact_problem *p, arena *scratch, double tol)
 {
     enum { IN_VAIN = 2 };
@@ -453,9 +453,9 @@ bool newton_settle(contact_problem *p, arena *scratch, double tol)
     return p->residual <= tol;
 }
 
-/* The term after a solve with rho, and by how much the next one is to be smaller (*down).  A term that was
-   too weak is in vain each time it is tried again: from there it falls more slowly, and faster again where
-   solves are quick. */
+/* The proximal parameter after a solve with rho, and the factor for the next one (*down). A parameter that
+   was too small fails each time it is tried: from there it decreases more slowly, and faster again if solves
+   are quick. */
 static double term_next(double rho, bool solved, int steps, double *down)
 {
     enum { QUICK = 4 };
@@ -468,7 +468,7 @@ static double term_next(double rho, bool solved, int steps, double *down)
     return next;
 }
 
-/* passes: of local solutions where a step does not lead down */
+/* passes: of local solutions if a step does not decrease the defect. */
 static bool proximal_run(newton *w, double rho, int most, int steps, int passes, double tol)
 {
     newton_plan plan = {
@@ -488,8 +488,8 @@ static bool proximal_run(newton *w, double rho, int most, int steps, int passes,
         if (e < best) {
             best = e;
             memcpy(w->best, p->r, size);
-        } else if (!ok) /* back to what was accepted last: the best would cancel the drift along null
-                           directions */
+            /* back to the last accepted one: using the best would cancel the drift along null directions */
+        } else if (!ok)
             memcpy(p->r, w->ref, size);
         rho = term_next(rho, ok, p->iterations - before, &down);
     }
@@ -541,8 +541,8 @@ newton *newton_on_band(contact_problem *p, arena *a)
     return newton_new(p, a, IN_BAND);
 }
 
-/* By how much friction passes its bound, beside the largest friction there is: the defect compares it with
-   the largest reaction.  Bounds that depend on the speed of slip are left out. */
+/* By how much friction exceeds its bound, relative to the largest friction (the defect is relative to the
+   largest reaction). Without bounds that depend on the speed of slip. */
 static double friction_passes(const contact_problem *p)
 {
     double most = 0, passed = 0;
@@ -559,7 +559,7 @@ static double friction_passes(const contact_problem *p)
     return passed > 0 ? passed / sqrt(most) : 0;
 }
 
-/* Friction keeps its bounds to the tolerance too: where it does not yet, another step mostly does it. */
+/* Friction must also satisfy its bounds to the tolerance; if it does not yet, another step usually helps. */
 bool newton_band(newton *w, double tol)
 {
     newton_plan plan = { .most = 60, .halves = 6, .memory = MEMORY, .passes = 8, .down = true, .gain = 0.1 };

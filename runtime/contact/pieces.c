@@ -1,12 +1,12 @@
-/* In the plane the laws of contacts have corners and straight pieces between them.  With one number z for
-   each unknown x, open contacts have x = 0 and velocity -z, closed ones x = z and velocity 0, and friction at
-   its bound has x = the bound and velocity x - z.  So the problem is G(z) = b + W x(z) - u(z) = 0,
-   continuous, and linear as long as no contact changes its state.  From any z the path G(z(l)) = (1 - l)
-   G(z(0)) leads through one piece after the other, to l = 1 or without end; where the determinant changes its
-   sign from one piece to the next it turns back in l for a while, as Lemke's method does (Katzenelson 1965;
-   Dirkse and Ferris 1995).  At each corner one contact changes, which is a matrix of rank one: the factors of
-   a piece serve for many behind it.  W is singular in piles, so a proximal term rho (x - ref) is added, and
-   taken away by repeating with the solution for ref. */
+/* In the plane the laws of contacts are piecewise linear. With one number z for each unknown x, open contacts
+   have x = 0 and velocity -z, closed ones x = z and velocity 0, and friction at its bound has x = the bound
+   and velocity x - z. So the problem is G(z) = b + W x(z) - u(z) = 0, continuous, and linear as long as no
+   contact changes its state. From any z the path G(z(l)) = (1 - l) G(z(0)) leads through one piece after the
+   other, to l = 1 or without end; where the determinant changes its sign from one piece to the next, l
+   decreases for a while, as in Lemke's method (Katzenelson 1965; Dirkse and Ferris 1995). At each corner one
+   contact changes, which is a matrix of rank one: the factors of a piece are used for many pieces after it. W
+   is singular in piles, so a proximal term rho (x - ref) is added, and removed by repeating with the solution
+   as ref. */
 #include "pieces.h"
 #include <math.h>
 #include <stdint.h>
@@ -19,7 +19,7 @@
 
 enum { UPDATES = 48 }; /* corners between two factorisations */
 
-/* A contact: places of its unknowns, or -1; its bound kappa x[n] + rho; its state */
+/* A contact: places of its unknowns, or -1; its bound kappa x[n] + rho; its state. */
 typedef struct corner {
     int n, t;
     double kappa, rho;
@@ -36,15 +36,15 @@ typedef struct pieces {
     int *Ts, *Tr; /* W by columns */
     double *Tx;
     double *z, *x, *u, *ref, *G, *d, *A, *best;
-    double rho, l, turn, residual;  /* turn: +1 or -1, the way l goes */
+    double rho, l, turn, residual;  /* turn: +1 or -1, the sign of the change of l */
     struct budget *budget;          /* or NULL */
     int *place, *diagonal, *beside; /* of the diagonal; of the normal column in a row of friction */
     block_factors *blocks;          /* or NULL */
     sparse_factors *factors;
-    bool by_blocks; /* those at hand are in `blocks` */
+    bool by_blocks; /* the current factors are in `blocks` */
     int updates, crossed;
-    double *change[UPDATES], over[UPDATES]; /* J^-1 of what a column has changed by, 1/(1 + f change) */
-    int fn[UPDATES], ft[UPDATES];           /* f has 1 in one place, `share` in another, or -1 */
+    double *change[UPDATES], over[UPDATES]; /* J^-1 times the change of a column, 1/(1 + f change) */
+    int fn[UPDATES], ft[UPDATES];           /* f is 1 at one place, `share` at another, or -1 */
     double share[UPDATES];
 } pieces;
 
@@ -136,13 +136,13 @@ static double bound(const corner *k, const double *z)
     return (k->closed && k->n >= 0 ? k->kappa * z[k->n] : 0) + k->rho;
 }
 
-/* friction has no corner of its own where it has no bound */
+/* Friction has no corner of its own if it has no bound. */
 static bool loose(const corner *k)
 {
     return k->t < 0 || (!k->closed && k->rho == 0);
 }
 
-/* x and u of z; G = b + W x + rho (x - ref) - u */
+/* x and u of z; G = b + W x + rho (x - ref) - u. */
 static void evaluate(pieces *w)
 {
     const scaled *s = w->s;
@@ -165,7 +165,7 @@ static void evaluate(pieces *w)
     }
 }
 
-/* keeps reactions at hand where they are the best so far */
+/* Keeps the current reactions if they are the best so far. */
 static double look(pieces *w)
 {
     int worst = 0;
@@ -178,7 +178,7 @@ static double look(pieces *w)
     return e;
 }
 
-/* z of one contact with the reactions x, and of the velocities u what its law allows */
+/* z of one contact for the reactions x, and for velocities u as its law permits. */
 static void start_of(pieces *w, corner *k)
 {
     const double *x = w->x, *u = w->u;
@@ -199,7 +199,7 @@ static void start_of(pieces *w, corner *k)
     }
 }
 
-/* off: how far the start is moved from corners, by chance, so that no two are met at once */
+/* off: pseudo-random distance of the start from corners, so that no two are reached at once. */
 static void start_at(pieces *w, double off)
 {
     uint32_t seed = 1;
@@ -258,7 +258,7 @@ static bool factorise(pieces *w, bool by_blocks)
     return by_blocks ? block_factors_put(w->blocks, w->A) : sparse_factors_put(w->factors, w->A, true);
 }
 
-/* f x of update i */
+/* f x of update i. */
 static double times(const pieces *w, int i, const double *x)
 {
     return x[w->ft[i]] + (w->fn[i] >= 0 ? w->share[i] * x[w->fn[i]] : 0);
@@ -281,7 +281,7 @@ static void solve(pieces *w, double *x)
         update(w, i, x);
 }
 
-/* to += f (column j of W, with the proximal term) */
+/* to += f (column j of W, with the proximal term). */
 static void column_add(const pieces *w, int j, double f, double *to)
 {
     for (int k = w->Ts[j]; k < w->Ts[j + 1]; k++)
@@ -300,7 +300,7 @@ static bool direct(pieces *w, bool by_blocks)
     return true;
 }
 
-/* has the direction the digits that the path needs? */
+/* Is the direction accurate enough for the path? */
 static bool exact(const pieces *w)
 {
     const scaled *s = w->s;
@@ -325,14 +325,14 @@ static bool begin(pieces *w)
     return (w->blocks && direct(w, true) && exact(w)) || direct(w, false);
 }
 
-/* the way until v, which changes by dv, reaches 0 from above; none where it does not */
+/* Distance until v, which changes by dv, reaches 0 from above; infinite if it does not. */
 static double until(double v, double dv)
 {
     return dv < 0 ? larger(-v / dv, 0) : INFINITY;
 }
 
-/* the first corner ahead: its contact, and whether it is that of the normal row; the way to it.  Friction
- * comes first where both are met at once: a contact that opens slips. */
+/* The next corner: its contact, whether it is that of the normal row, and its distance. If both are reached
+   at once, friction comes first: a contact that opens slips. */
 static int ahead(const pieces *w, double *step, bool *normal)
 {
     int first = -1;
@@ -359,7 +359,7 @@ static int ahead(const pieces *w, double *step, bool *normal)
     return first;
 }
 
-/* The contact changes its state; what that changes of the matrix. */
+/* Changes the state of the contact; computes the change of the matrix. */
 static bool cross(pieces *w, int c, bool normal)
 {
     corner *k = &w->at[c];
@@ -404,7 +404,7 @@ static bool cross(pieces *w, int c, bool normal)
     return true;
 }
 
-/* to l = 1; false: not after that many corners, or without end */
+/* Follows the path to l = 1; false: not within this number of corners, or it has no end. */
 static bool walk(pieces *w, int most)
 {
     w->turn = 1;
@@ -428,8 +428,8 @@ static bool walk(pieces *w, int most)
     return false;
 }
 
-/* One walk after the other, each with the solution of the last for ref.  The smaller rho, the longer the way
-   that a walk goes, until it turns round and round: then from where it began with a larger one. */
+/* One path after the other, each with the solution of the last as ref. The smaller rho, the longer the path,
+   until it no longer ends: then the last one is repeated with a larger rho. */
 static void walks(pieces *w, arena *scratch, int last, double tol)
 {
     enum { ROUNDS = 100, FEW = 40 };

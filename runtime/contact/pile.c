@@ -7,18 +7,18 @@
 #include "plans.h"
 #include "base/tolerances.h"
 
-enum { PATCH = 60 }; /* contacts solved together */
-enum { FIRST = 3 };  /* steps of a plan that are quick: sweeps and what polishes them */
+enum { PATCH = 60 }; /* contacts that are solved together */
+enum { FIRST = 3 };  /* steps of a plan that are fast: sweeps and polishing */
 
 /* ---- one island ---- */
-/* the best so far, and where it was */
+/* The best reactions so far. */
 typedef struct {
     contact_problem *p;
     arena *a;
     double tol, best, *kept;
 } attempt;
 
-/* keeps the better of two reactions: those at hand and those kept */
+/* Keeps the better of the current reactions and the stored ones. */
 static bool better(attempt *t)
 {
     contact_problem *p = t->p;
@@ -50,8 +50,8 @@ static int around(const contact_problem *p, int c, const int *contact_of, int *m
     return n;
 }
 
-/* Close to the solution some contacts here and there are on the wrong side: what is around the worst is
- * solved exactly, then all by Newton's steps. */
+/* Close to the solution, a few contacts are on the wrong side: the surroundings of the worst one are solved
+   exactly, then everything by Newton's steps. */
 static bool patched(attempt *t, int rounds)
 {
     contact_problem *p = t->p;
@@ -84,7 +84,7 @@ static double most_of(const contact_problem *p)
     return most;
 }
 
-/* what velocities ask for, all contacts together */
+/* The sum of the reactions that velocities require. */
 static double asked_of(const contact_problem *p)
 {
     double all = 0;
@@ -98,8 +98,8 @@ static double asked_of(const contact_problem *p)
     return all;
 }
 
-/* Contacts that wedge each other may press without end.  Reactions far beyond what velocities ask for only
- * carry their own rounding: a solution with small ones is looked for from 0. */
+/* Wedged contacts may press arbitrarily hard. If reactions are far larger than velocities require, their
+   rounding dominates: a solution with small ones is searched from 0. */
 static void calm(attempt *t)
 {
     const double FAR = 1e3;
@@ -138,7 +138,7 @@ static bool island_solve(contact_problem *p, double tol, const char **solver, ar
         *solver = s->name;
         bool ok = s->solve(p, a, tol);
         better(&t);
-        /* where pivots with all digits end on a ray there is no solution to be found by other means */
+        /* if exact pivots end on a ray, other methods do not find a solution either */
         if (none && step->by == SOLVER_PROXIMAL_FEW)
             break;
         none |= step->by == SOLVER_LEMKE_QUAD && !ok;
@@ -149,7 +149,7 @@ static bool island_solve(contact_problem *p, double tol, const char **solver, ar
 }
 
 /* ---- islands ---- */
-/* number of the island of each contact; contacts meet in the columns of their rows as in dofs */
+/* The island number of each contact; contacts share columns of their rows like dofs. */
 static int islands_of(const contact_problem *p, int *of, arena *a)
 {
     islands g = { 0 };
@@ -161,7 +161,7 @@ static int islands_of(const contact_problem *p, int *of, arena *a)
     return g.n;
 }
 
-/* the part of the problem on the contacts of one island: contacts and rows numbered anew, columns in order */
+/* The part of the problem for the contacts of one island: contacts and rows renumbered, columns in order. */
 static contact_problem part_of(const contact_problem *p, const int *who, int n, int *row_of, arena *a)
 {
     contact_problem s = {

@@ -1,24 +1,24 @@
 #include "plans.h"
 #include "base/tolerances.h"
 
-/* contacts: that pivots solve with all digits, with more, before others, when all else fails; above FEW
-   others are sooner there; LARGE: a second and third damped start solve no more, and paths take so long that
-   halves of the step are sooner there, if it can be cut */
+/* Numbers of contacts for which pivots are used: with 128 bits, with more digits, before other solvers, after
+   all others failed; above LEMKE_FEW other solvers are faster. LARGE: a second and third damped start solve
+   no more, and paths take so long that halves of the step are faster, if it can be shortened. */
 enum { LEMKE_FEW = 20, LEMKE_ALL = 16, LEMKE_MORE = 40, LEMKE_MOST = 100, LEMKE_LAST = 300, LARGE = 1000 };
 
 #define PLAN(name, ...)                                      \
     static const plan_step name##_steps[] = { __VA_ARGS__ }; \
     const solver_plan plan_##name = { name##_steps, sizeof name##_steps / sizeof *name##_steps }
 
-/* Pivots find the set where the active set goes round in circles. */
+/* Pivots find the set if the active set cycles. */
 PLAN(smooth, { .by = SOLVER_ACTIVE }, { .by = SOLVER_LEMKE_SET }, { .by = BY_ISLANDS });
 
-/* Gauss-Seidel from the start at hand, then what is exact */
+/* Gauss-Seidel from the current reactions, then exact methods. */
 PLAN(rough, { .by = SOLVER_GAUSS_FEW }, { .by = BY_ISLANDS }, { .by = SOLVER_TURNS });
 PLAN(speed, { .by = SOLVER_GAUSS_FEW }, { .by = SOLVER_TURNS });
 
-/* Sweeps are the best start for everything behind them; in the plane interior points come next, in space
-   Newton's method. */
+/* Sweeps give the best start for all other methods; in the plane interior points come next, in space Newton's
+   method. */
 PLAN(plane, { .by = SOLVER_SWEEPS, .above = LEMKE_FEW }, { .by = SOLVER_POLISH, .above = LEMKE_FEW },
      { .by = SOLVER_DAMPED, .above = LEMKE_FEW, .little = LEMKE_MOST, .near = SWEEPS_NEAR },
      { .by = SOLVER_PIECES_FEW,
@@ -42,8 +42,8 @@ PLAN(space, { .by = SOLVER_SWEEPS }, { .by = SOLVER_POLISH }, { .by = SOLVER_SWE
      { .by = SOLVER_PROXIMAL_FIRM });
 PLAN(calm, { .by = SOLVER_SWEEPS }, { .by = SOLVER_PROXIMAL_FEW });
 
-/* Chains by their band.  A loose tolerance is reached by sweeps, sooner than W is formed; a tight one by the
-   plan of islands, which begins with sweeps too.  Halves of a step are tried before long ways. */
+/* Chains by their band. Sweeps reach a loose tolerance before W would be formed; a tight one is reached by
+   the plan of islands, which also begins with sweeps. Halves of a step are tried before slow methods. */
 PLAN(group_loose, { .by = SOLVER_BAND }, { .by = BY_LIST_RATES }, { .by = BY_LIST_SWEEPS },
      { .by = BY_ISLANDS, .cut = LARGE }, { .by = BY_LIST_PLAIN, .cut = 1, .little = 1 },
      { .by = BY_ISLANDS });

@@ -60,7 +60,7 @@ static double band_times(const contact_problem *p, int i, const double *x)
     return s;
 }
 
-/* three diagonals, as columns of balls have, in one line */
+/* Three diagonals, as for columns of balls, in one expression. */
 static void band_velocities(const contact_problem *p, double *u)
 {
     int m = p->m;
@@ -106,7 +106,7 @@ void problem_velocities(const contact_problem *p, double *u)
             u[row + j] = p->b[row + j] + problem_times(p, c, j, p->r);
 }
 
-/* W in full or by its band */
+/* W in full or as a band. */
 static inline double full_entry(const contact_problem *p, int i, int j)
 {
     if (p->kb)
@@ -187,7 +187,7 @@ double problem_defect(const contact_problem *p, const double *u, const double *a
             x = INFINITY;
         if (e)
             e[c] = x;
-        if (worst && x > (1 + ROUND_ROOT) * most) /* of equal ones the first, whatever rounding says */
+        if (worst && x > (1 + ROUND_ROOT) * most) /* of equal ones the first, whatever rounding gives */
             *worst = c;
         most = larger(x, most);
     }

@@ -11,19 +11,19 @@
 
 struct rate_factors {
     const contact_problem *p;
-    int n;                 /* dofs that the contacts have */
-    int *dof_at, *dof;     /* of contact c, numbered anew: dof[dof_at[c]] .. */
+    int n;                 /* dofs of the contacts */
+    int *dof_at, *dof;     /* of contact c, renumbered: dof[dof_at[c]] .. */
     const double **J, **K; /* rows of each contact */
-    /* the matrix by rows of dofs, and where the contacts add to it: to[to_at[c] + i * (its dofs) + j] */
+    /* The matrix by rows of dofs, and the places to which contacts add: to[to_at[c] + i * (its dofs) + j]. */
     int *start, *col, *diagonal, *to;
     size_t *to_at;
     double *val, *v;
-    double *inverse, *G; /* of each contact: A^-1, A^-1 B; in place of A^-1 nothing where it is 0 */
+    double *inverse, *G; /* of each contact: A^-1, A^-1 B; A^-1 is stored as 0 if not needed */
     bool *acts;          /* G is not 0 */
     block_factors *blocks;
 };
 
-/* rows of contact c by dof */
+/* Index of contact c in the list that contains its rows. */
 static int list_place(const contact_problem *p, int c)
 {
     return p->listed[c];
@@ -35,7 +35,7 @@ static int by_number(const void *a, const void *b)
     return (*x > *y) - (*x < *y);
 }
 
-/* the dofs of these contacts, each once, in order: no room for all dofs that there are */
+/* The dofs of these contacts, each once, sorted; uses no array over all dofs. */
 static int dofs_sorted(const contact_problem *p, int *dof)
 {
     const contact_list *l = p->list;
@@ -50,8 +50,8 @@ static int dofs_sorted(const contact_problem *p, int *dof)
     return n;
 }
 
-/* Dofs are numbered as contacts meet them.  Those of a body have the same contacts: neighbours in the order
-   that do are taken in blocks of up to three. */
+/* Numbers dofs in the order in which contacts contain them. The dofs of a body have the same contacts: such
+   neighbours are grouped into blocks of up to three. */
 static int dofs_number(rate_factors *f, uint64_t *met, int dofs, arena *a)
 {
     const contact_list *l = f->p->list;
@@ -92,7 +92,7 @@ static dof_blocks blocks_make(const rate_factors *f, const uint64_t *met, arena 
     return b;
 }
 
-/* contacts at each block */
+/* Contacts at each block. */
 typedef struct block_contacts {
     int *start, *list;
 } block_contacts;
@@ -120,8 +120,8 @@ static block_contacts contacts_at(const rate_factors *f, const dof_blocks *b, ar
     return t;
 }
 
-/* columns of the rows of a block: those of all blocks that share a contact with it, one after the other;
-   at[o]: where block o begins */
+/* Columns of the rows of a block: those of all blocks that share a contact with it, one after the other;
+   at[o]: where block o begins. */
 static int row_columns(const rate_factors *f, const dof_blocks *b, const block_contacts *t, int block,
                        int *seen, int *at, int *col)
 {
@@ -142,7 +142,7 @@ static int row_columns(const rate_factors *f, const dof_blocks *b, const block_c
     return n;
 }
 
-/* where contact c adds to the rows of a block that begin at `start` */
+/* The places to which contact c adds in the rows of a block that begin at `start`. */
 static void places_put(rate_factors *f, const dof_blocks *b, int block, int c, const int *at)
 {
     const int *dof = f->dof + f->dof_at[c];
@@ -182,7 +182,7 @@ static void pattern(rate_factors *f, const dof_blocks *b, arena *a)
     }
 }
 
-/* Worth it where the factors are far smaller, which go by the cube. */
+/* Worth it if the factors are much smaller; their cost grows with the cube. */
 bool rates_worth(int rows, int dofs)
 {
     enum { TIMES = 2 };
@@ -242,7 +242,7 @@ rate_factors *rate_factors_new(arena *a, const contact_problem *p)
     return NULL;
 }
 
-/* the inverse of an m x m matrix, which is lost, rows one after the other; false: singular */
+/* The inverse of an m x m matrix, which is overwritten, row by row; false: singular. */
 static bool invert(double *A, int m, double *to)
 {
     for (int i = 0; i < m * m; i++)
@@ -275,7 +275,7 @@ static bool invert(double *A, int m, double *to)
     return true;
 }
 
-/* K^T G J of a contact is added */
+/* Adds K^T G J of a contact. */
 static void contact_add(rate_factors *f, int c)
 {
     int n = f->dof_at[c + 1] - f->dof_at[c], m = cone_rows(&f->p->cone[c]);
@@ -321,7 +321,7 @@ bool rate_factors_put(rate_factors *f, double *A, const double *B)
     return block_factors_put(f->blocks, f->val);
 }
 
-/* v = K^T r */
+/* v = K^T r. */
 static void push(const rate_factors *f, const double *r, double *v)
 {
     memset(v, 0, (size_t)f->n * sizeof *v);
@@ -335,7 +335,7 @@ static void push(const rate_factors *f, const double *r, double *v)
     }
 }
 
-/* row a of contact c times v */
+/* Row a of contact c times v. */
 static double rate(const rate_factors *f, int c, int a, const double *v)
 {
     int n = f->dof_at[c + 1] - f->dof_at[c];

@@ -1,6 +1,6 @@
-/* relax: Gauss-Seidel sweeps over contacts of two rows at most, as disks and blocks in the plane have, which
-   lie one after the other in memory, with the dofs of the group numbered anew and velocities scaled by the
-   root of the mass: y = M^1/2 v, so that one row serves for rates and for impulses. */
+/* relax: Gauss-Seidel sweeps over contacts with at most two rows, as for disks and blocks in the plane. They
+   are contiguous in memory, with the dofs of the group renumbered and velocities scaled by the root of the
+   mass: y = M^1/2 v, so that one row serves for rates and for impulses. */
 #include <math.h>
 #include <string.h>
 #include "impulses.h"
@@ -14,11 +14,11 @@ static inline double larger(double a, double b)
 
 enum { WIDE = 6, FLAT = 4, WORK = CONE_WORK * (1 + 4) + 8 };
 typedef struct joint {
-    int32_t dof[WIDE]; /* what is not there is the last dof, which nothing moves */
+    int32_t dof[WIDE]; /* missing ones are the last dof, which nothing moves */
     int32_t c;         /* contact of the list */
-    bool turns;        /* the normal row has more than FLAT entries, as where bodies are not disks */
+    bool turns;        /* the normal row has more than FLAT entries, as for bodies that are not disks */
     double bn, N[WIDE];
-    double T[WIDE], bt; /* normal and tangent row are scaled */
+    double T[WIDE], bt; /* normal and tangential row are scaled */
     cone_pair pair;     /* its block of W, and its law */
 } joint;
 typedef struct relaxing {
@@ -127,7 +127,7 @@ static inline double sum6(const double *J, const double *v)
     return sum4(J, v) + (J[4] * v[4] + J[5] * v[5]);
 }
 
-/* the exact solution of one contact with the others held; returns the largest change */
+/* The exact solution of one contact with the others held; returns the largest change. */
 static inline double joint_relax(relaxing *x, int i, double *size)
 {
     const joint *j = &x->at[i];
@@ -140,7 +140,7 @@ static inline double joint_relax(relaxing *x, int i, double *size)
     if (j->turns)
         b[0] += j->N[4] * y[j->dof[4]] + j->N[5] * y[j->dof[5]];
     b[0] += j->bn - (A[0] * r[0] + A[1] * r[1]);
-    /* open it was, open it stays, if friction has no other bound than r_n */
+    /* it was open and stays open, if friction has no other bound than that of r_n */
     if (b[0] >= 0 && r[0] == 0 && r[1] == 0 && j->pair.radius == 0)
         return 0;
 #pragma GCC unroll 2

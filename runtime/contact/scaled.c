@@ -6,7 +6,7 @@ static inline double larger(double a, double b)
 {
     return a > b ? a : b;
 }
-/* unknowns of one contact: its normal reaction, and its friction where that is free, over mu */
+/* Unknowns of one contact: its normal reaction, and its friction divided by mu if it is free. */
 static void unknowns(scaled *w, int c)
 {
     const cone *o = &w->p->cone[c];
@@ -31,7 +31,7 @@ static void unknowns(scaled *w, int c)
     }
 }
 
-/* rows of W in the new unknowns; place[column] is where it stands in the row */
+/* Rows of W in the new unknowns; place[column]: index in the row. */
 static void matrix(scaled *w, int *place)
 {
     const contact_problem *p = w->p;

@@ -13,7 +13,7 @@
 #include "uzawa.h"
 #include "base/tolerances.h"
 
-/* up and down, in one go; and for each layer of a large heap */
+/* up and down, at once; and for each layer of a large heap */
 enum { SWEEPS = 400, SWEEPS_LAYER = 16 };
 enum { NEWTON = 20 }; /* shortest steps */
 
@@ -22,7 +22,8 @@ static bool in_full(const contact_problem *p)
     return p->W && p->u && p->kb == 0;
 }
 
-/* what a solver left, measured by the natural map; one decade is kept in hand where that costs little */
+/* Measures the result of a solver by the natural map; solvers aim at a tenth of the tolerance if that is
+   cheap. */
 static bool reached(contact_problem *p, arena *scratch, double tol)
 {
     return problem_measure(p, NULL, scratch) <= tol;
@@ -83,7 +84,7 @@ static bool damped_cold(contact_problem *p, arena *scratch, double tol)
 }
 
 /* ---- from piece to piece ---- */
-/* factorisations: of a short way, of one from the middle, and more than there are rounds */
+/* Factorisations: for few pieces, for a start from the centre, and more than there are rounds. */
 enum { PIECES_FEW = 50, PIECES_CENTRED = 100, PIECES_ALL = 1000000 };
 
 static bool pieces_few(contact_problem *p, arena *scratch, double tol)
@@ -96,9 +97,9 @@ static bool pieces_all(contact_problem *p, arena *scratch, double tol)
     return pieces_solve(p, scratch, PIECES_ALL, tol);
 }
 
-/* Contacts of a pile at rest share their load in many ways.  From the middle of these, brought next to a
-   solution by sweeps, few contacts are at a bound that has to move: a short way through the pieces is left.
- */
+/* Contacts of a pile at rest can share their load in many ways. From the centre of these, moved close to a
+   solution by sweeps, few contacts are at a bound that must change: a short path through the pieces remains.
+   */
 static bool centred(contact_problem *p, arena *scratch, double tol)
 {
     return interior_solve(p, scratch, tol) || sweeps_conjugate(p, scratch, tol) ||
@@ -119,7 +120,7 @@ static bool lemke_fits(const contact_problem *p)
     return problem_stored(p);
 }
 
-/* false where pivots end on a ray, too */
+/* Also false if pivots end on a ray. */
 static bool lemke_all(contact_problem *p, arena *scratch, double tol, lemke_digits digits)
 {
     arena_pos mark = arena_mark(scratch);
@@ -171,9 +172,9 @@ static bool gauss_few(contact_problem *p, arena *scratch, double tol)
     return sweeps_full(p, scratch, of_speed(p) ? 64 : 32, tol);
 }
 
-/* More contacts than bodies need, of which one has to open: sweeps drift there, always the same way and by as
-   little as rates miss.  The rest of that way is gone at once, to where the first contact lets go.  False:
-   none does. */
+/* If there are more contacts than bodies need, and one of them must open, sweeps drift towards that, always
+   in the same direction and by as little as the error of the rates. This takes the rest of that way at once,
+   to where the first contact opens. False: none opens. */
 static bool drift(contact_problem *p, arena *scratch, double tol)
 {
     arena_pos mark = arena_mark(scratch);
@@ -198,7 +199,8 @@ static bool drift(contact_problem *p, arena *scratch, double tol)
     return first >= 0;
 }
 
-/* by shortest steps and sweeps from where contacts let go one by one; without success all is as before */
+/* Shortest steps and sweeps after each contact that opens this way; without success the reactions are
+   restored. */
 static bool drifts(contact_problem *p, arena *scratch, double tol)
 {
     if (!(p->residual <= SWEEPS_NEAR))
@@ -219,7 +221,7 @@ static bool drifts(contact_problem *p, arena *scratch, double tol)
     return solved;
 }
 
-/* many rounds where the law depends on the speed */
+/* Many rounds if the law depends on the speed. */
 static bool in_turn(contact_problem *p, arena *scratch, double tol)
 {
     enum { SMALL = 60 }; /* rows: the cost of shortest steps grows with their cube */

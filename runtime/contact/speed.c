@@ -1,4 +1,4 @@
-/* speed: one contact whose friction depends on the slip speed v, which solves |u_t(mu(v))| = v. */
+/* speed: one contact whose friction depends on the slip speed v, the solution of |u_t(mu(v))| = v. */
 #include <math.h>
 #include "base/linalg.h"
 #include "problem.h"
@@ -52,8 +52,8 @@ static double speed_knot(double top, int j, int n)
     return top * j * j / (n * n);
 }
 
-/* Does the bound change so little with the speed that there is one solution?  Slopes of W bound(v) on a
- * coarse grid, for the normal reaction at hand. */
+/* Does the bound change so little with the speed that there is only one solution? Slopes of W bound(v) on a
+   coarse grid, for the current normal reaction. */
 static bool speed_unique(speed_case *k, double top)
 {
     int n = cone_normal(&k->c), d = k->c.d;
@@ -72,7 +72,7 @@ static bool speed_unique(speed_case *k, double top)
     return true;
 }
 
-/* The one solution: secant on F(v) - v, whose slope is near -1. */
+/* The only solution: secant method for F(v) - v, whose slope is near -1. */
 static void speed_only(speed_case *k, double v)
 {
     double f = speed_at(k, v), g = f - v, slope = -1;
@@ -89,8 +89,8 @@ static void speed_only(speed_case *k, double v)
     }
 }
 
-/* All solutions on a grid of speeds up to that without friction; the one nearest to the speed before is kept.
- */
+/* All solutions on a grid of speeds up to that without friction; the one nearest to the previous speed is
+   taken. */
 static double speed_nearest(speed_case *k, double top, bool stuck)
 {
     int found = stuck;

@@ -10,7 +10,7 @@ static inline double larger(double a, double b)
 
 /* ---- any storage ---- */
 typedef struct trail {
-    double *before, *dir; /* what it was before the sweep; conjugate direction */
+    double *before, *dir; /* value before the sweep; conjugate direction */
 } trail;
 
 static void part_keep(const sweep_part *p, trail *t)
@@ -21,7 +21,7 @@ static void part_keep(const sweep_part *p, trail *t)
         t->before[k] = p->x[p->at[k]];
 }
 
-/* x += beta dir, dir = beta dir + (x - x before) */
+/* x += beta dir, dir = beta dir + (x - x before). */
 static inline void ahead_one(double *x, double before, double *dir, double beta, bool go)
 {
     double d = beta * *dir;
@@ -29,7 +29,7 @@ static inline void ahead_one(double *x, double before, double *dir, double beta,
     *x += d;
 }
 
-/* what lies one after the other goes in lanes */
+/* Contiguous numbers are processed in lanes. */
 static void part_ahead(const sweep_part *p, trail *t, double beta, bool go)
 {
     double *restrict x = p->x, *restrict dir = t->dir;
@@ -40,8 +40,8 @@ static void part_ahead(const sweep_part *p, trail *t, double beta, bool go)
         ahead_one(&x[p->at[k]], before[k], &dir[k], beta, go);
 }
 
-/* Square of the change since it was kept; in four sums side by side where it lies one after the other, so
- * that an addition does not wait for the one before. */
+/* Square of the change since part_keep; contiguous numbers in four sums side by side, so that additions need
+   not wait for each other. */
 static double part_change2(const sweep_part *p, const trail *t)
 {
     enum { SIDE = 4 };
@@ -59,7 +59,7 @@ static double part_change2(const sweep_part *p, const trail *t)
     return (sum[0] + sum[1]) + (sum[2] + sum[3]);
 }
 
-/* as conjugate gradients do, with the change of reactions for the gradient */
+/* As in conjugate gradients, with the change of reactions as the gradient. */
 static void ahead(const sweeper *s, trail *t, double *before)
 {
     double g2 = part_change2(&s->part[0], &t[0]);
@@ -70,8 +70,8 @@ static void ahead(const sweeper *s, trail *t, double *before)
         part_ahead(&s->part[i], &t[i], beta, go);
 }
 
-/* Sweeps that gain little from one look to the next stall, for hundreds of sweeps mostly: a few contacts
- * change back and forth.  What is all but done goes on. */
+/* Sweeps that gain little from one check to the next usually stall for hundreds of sweeps, because a few
+   contacts change back and forth. If they are almost done, they continue. */
 static bool stalled(const sweeper *s, int done, double change, double enough, double *seen)
 {
     const double GAIN = 0.6, CLOSE = 100;
@@ -111,13 +111,13 @@ double sweeps_run(const sweeper *s, int most, bool plain, double tol, arena *scr
     return size > 0 ? change / size : 0;
 }
 
-/* ---- stored rows: velocities of a contact are computed anew from all reactions ---- */
+/* ---- stored rows: velocities of a contact are computed from all reactions each time ---- */
 typedef struct by_rows {
     contact_problem *p;
     bool *quick;     /* unilateral, at most two rows, no known direction */
     cone_pair *pair; /* of these */
-    double **A;      /* blocks of the other contacts */
-    double *local;   /* room of cone_solve */
+    double **A;      /* blocks of the other contacts, which are not quick */
+    double *local;   /* work space of cone_solve */
     double *b, *to;  /* of one contact */
 } by_rows;
 
@@ -147,7 +147,7 @@ static by_rows *by_rows_new(contact_problem *p, arena *a)
     return w;
 }
 
-/* two sums side by side, each in two parts: the additions of one do not wait for each other */
+/* Two sums side by side, each in two parts, so that additions need not wait for each other. */
 static inline void row_pair(const contact_problem *p, int c, const double *r, double *s)
 {
     int n = problem_width(p, c), k = 0;
@@ -191,7 +191,7 @@ static double relax_pair(by_rows *w, int c, double *size)
     return e;
 }
 
-/* three rows, as balls have */
+/* Three rows, as for balls. */
 static inline void row_triple(const contact_problem *p, int c, const double *r, double *s)
 {
     int n = problem_width(p, c);
@@ -244,7 +244,7 @@ static double relax_normal(by_rows *w, int c, double *size)
     return e;
 }
 
-/* exact solution of one contact with the others held; the largest change of its reactions */
+/* The exact solution of one contact with the others held; returns the largest change of its reactions. */
 static inline double relax_one(by_rows *w, int c, double *size)
 {
     if (!w->quick[c])
@@ -252,7 +252,7 @@ static inline double relax_one(by_rows *w, int c, double *size)
     return w->p->cone[c].d ? relax_pair(w, c, size) : relax_normal(w, c, size);
 }
 
-/* a contact alone that has no solution (it jams) counts only where reactions are finite */
+/* A single contact without solution (it jams) counts only if reactions are finite. */
 static double rows_pass(void *of, bool down, double *size)
 {
     by_rows *w = of;
@@ -284,7 +284,7 @@ int sweeps_layers(const contact_problem *p)
     return (int)sqrt(p->n) + 1;
 }
 
-/* ---- W in full: each change is added to all velocities, so what does not move costs little ---- */
+/* ---- W in full: each change is added to all velocities, so unchanged contacts cost little ---- */
 typedef struct in_full {
     contact_problem *p;
     arena *scratch;

@@ -17,8 +17,8 @@ bool uzawa_fits(const contact_problem *p)
     return p->W && p->u && p->kb == 0;
 }
 
-/* The step of rows at..at + n: by their own block, as the gap and the slip of a contact may be in units that
-   have nothing to do with each other. */
+/* The step size of rows at..at + n: from their own block, because gap and slip of a contact may have
+   unrelated units. */
 static double uzawa_step(const contact_problem *p, int at, int n, double stiffness)
 {
     double own = 0;
@@ -39,7 +39,7 @@ static void uzawa_move(contact_problem *p, int row, double dr)
         p->u[i] += p->W[(size_t)i * p->m + row] * dr;
 }
 
-/* multipliers of one contact after a step of size rho, with the velocities of all others as they are */
+/* Multipliers of one contact after a step of size rho, with the current velocities of all others. */
 static void uzawa_cone(contact_problem *p, const cone *c, double stiffness)
 {
     int k = cone_normal(c);
@@ -75,7 +75,7 @@ bool uzawa_solve(contact_problem *p, arena *scratch, double tol, double stiffnes
     p->residual = problem_defect(p, p->u, an, at, NULL, &p->worst);
     double before = INFINITY;
     for (int it = 1; p->residual > tol && it <= MOST; it++) {
-        /* slower than a factor of ten in all the looks that are left */
+        /* slower than a factor of ten in all remaining checks */
         if (it % LOOK == 0 && p->residual > 0.97 * before)
             break;
         if (it % LOOK == 0)

@@ -415,8 +415,8 @@ static void later_energies(void *of, const results *r, int64_t from, int n, ener
     }
 }
 
-/* If a contact slips in any direction, does a normal force open it? Then its problem is solved in closed form
-   for any forces. */
+/* Does a normal force open the contact, in whatever direction it slips? Then its problem is solved in closed
+   form for any forces. */
 static bool never_jams(sweep *w, contact_state *k)
 {
     const contact *c = k->c;

@@ -1,5 +1,5 @@
-/* enter: plain steps for a run of the interpreter, which keeps the state; part of what native steps are
-   compiled from. */
+/* enter: plain steps for a run of the interpreter, which keeps the state; part of the source of compiled
+   steps. */
 static void enter(cdl_model *w, const native_view *x)
 {
     contact *c = &w->contacts[0];
@@ -87,7 +87,7 @@ static void leave(const cdl_model *w, native_view *x)
     x->now.length = w->size.length[0];
 }
 
-/* quick_sample, of a contact that is open; false: the run takes it */
+/* As quick_sample, for an open contact; false: the run must take the sample. */
 static bool sample_open(const cdl_model *w, native_view *x)
 {
     if ((NC && w->closed[0]) || x->kept.at >= x->kept.room)

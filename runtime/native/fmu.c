@@ -1,8 +1,8 @@
-/* fmu: the functions of FMI 2.0 for co-simulation over the steps of a small model, as a part of what `cdl
-   emit fmu` writes.  The model keeps to its own steps of size h, whatever the communication steps are:
-   between two of them a copy goes on to the communication point, and the model itself follows only where an
-   input changes there. Before it in the file: FMU_GUID, NI inputs with their places (unit_inputs), everything
-   of `cdl emit c`.
+/* fmu: the functions of FMI 2.0 for co-simulation with the steps of a small model, as a part of what `cdl
+   emit fmu` writes. The model takes its own steps of size h, whatever the communication steps are: between
+   two of them a copy continues to the communication point, and the model itself follows only if an input
+   changes there. In the file it is preceded by FMU_GUID, NI inputs with their places (unit_inputs), and
+   everything of `cdl emit c`.
 
    Value references of reals: N positions, N rates, NC gaps, NC normal forces, 3 friction forces of each
    contact, work, dissipated, max_penetration, then the parameters; of integers: NC states, the number of
@@ -48,8 +48,8 @@ enum {
     UNIT_REALS = UNIT_PARAM + NP
 };
 
-/* ---- a model whose start or inputs were set ---- */
-/* sweep_changed: gaps and forces of the state as it is, which its constraints may throw */
+/* ---- a model whose initial values or inputs were set ---- */
+/* sweep_changed: gaps and forces of the current state; a shock follows if it violates its constraints. */
 static bool model_changed(cdl_model *w)
 {
     bool jolt = false;
@@ -100,7 +100,7 @@ static bool model_restart(cdl_model *w)
     return true;
 }
 
-/* on to a time that is no further than the end of the next step */
+/* Advances to a time within the next step. */
 static bool model_reach(cdl_model *w, double to)
 {
     w->step_from = w->t;
@@ -111,7 +111,7 @@ static bool model_reach(cdl_model *w, double to)
     return true;
 }
 
-/* the next step, from wherever inputs left the model */
+/* The next step, from the time at which inputs left the model. */
 static bool model_next(cdl_model *w)
 {
     if (w->t == (double)w->step * w->run.h)
@@ -122,12 +122,12 @@ static bool model_next(cdl_model *w)
     return true;
 }
 
-/* all that changes, in one piece of memory */
+/* Everything that changes, in one piece of memory. */
 typedef struct unit_state {
-    cdl_model now;   /* at the last of its own steps, or where an input changed */
-    cdl_model shown; /* at the communication point, where `ahead` */
+    cdl_model now;   /* at its last own step, or where an input changed */
+    cdl_model shown; /* at the communication point, if `ahead` */
     bool ahead, begun;
-    bool given; /* something was set that the model has not seen */
+    bool given; /* something was set that the model has not used yet */
     double at;  /* the communication point */
 } unit_state;
 
@@ -138,7 +138,8 @@ typedef struct unit {
     char name[256];
 } unit;
 
-/* a copy whose pointers are its own; contacts never change, and what they point at may lie elsewhere now */
+/* A copy with its own pointers. Contacts are constant, but the data that they point to may be elsewhere now.
+ */
 static void model_copy(cdl_model *to, const cdl_model *from)
 {
     if (to != from)
@@ -180,7 +181,7 @@ static fmi2Status unit_failed(unit *u, const cdl_model *w)
                      cdl_model_why(w) ? cdl_model_why(w) : "the initial state violates a constraint");
 }
 
-/* ---- what it can do, and its life ---- */
+/* ---- capabilities, and the life of a unit ---- */
 FMU_API(const char *, fmi2GetTypesPlatform)(void)
 {
     return "default";
@@ -303,7 +304,7 @@ FMU_API(fmi2Status, fmi2GetReal)
     return fmi2OK;
 }
 
-/* 0 open, 1 sticks, 2 slips; as in a sample of a run */
+/* 0 open, 1 sticks, 2 slips; as in a sample of a run. */
 static int contact_state(const cdl_model *w, int c)
 {
     double slip[ND + 1];
@@ -342,7 +343,7 @@ static int param_of(unsigned k)
     return -1;
 }
 
-/* an input from now on: its value, no derivatives yet */
+/* Sets an input from now on: its value, and zero derivatives. */
 static void input_put(unit *u, int i, double x)
 {
     cdl_model *both[] = { &u->s.now, &u->s.shown };
@@ -489,7 +490,7 @@ FMU_API(fmi2Status, fmi2GetDirectionalDerivative)
 }
 
 /* ---- co-simulation ---- */
-/* an input is a cubic in time */
+/* An input is a cubic in time. */
 FMU_API(fmi2Status, fmi2SetRealInputDerivatives)
 (fmi2Component c, const fmi2ValueReference ref[], size_t n, const fmi2Integer order[], const fmi2Real value[])
 {
@@ -513,7 +514,7 @@ FMU_API(fmi2Status, fmi2GetRealOutputDerivatives)
     return n ? unit_says(c, fmi2Error, "there are no derivatives of outputs") : fmi2OK;
 }
 
-/* what was set since the last step acts from the communication point on */
+/* Values set since the last step act from the communication point on. */
 static bool unit_settle(unit *u)
 {
     if (!u->s.given)

@@ -1,6 +1,6 @@
-/* plain: the step that most steps of a linear model with at most one contact are: the contact, if any, stays
-   open or closed throughout.  Part of what `cdl emit c` writes, and all that a run with native steps
-   compiles.  Same numbers as sweep_quick, which has the same functions. */
+/* plain: the most common step of a linear model with at most one contact: the contact, if any, stays open or
+   closed throughout. Part of what `cdl emit c` writes, and everything that a run with compiled steps
+   compiles. It gives the same numbers as sweep_quick, which has the same functions. */
 
 typedef struct plain_state {
     double q[N], v[N], f[N];
@@ -35,7 +35,7 @@ static bool plain_turns(const cdl_model *w, const double *v, const double *v1)
            !(after > w->size.tol_slip[0] * w->size.tol_slip[0] && along > 0);
 }
 
-/* react_alone, of known sizes */
+/* react_alone, for known sizes. */
 static inline void plain_move(const cdl_model *w, double *v1)
 {
     for (int k = 0; k < (LOCAL0 ? N0 : N); k++) {
@@ -53,7 +53,7 @@ static inline void plain_move(const cdl_model *w, double *v1)
     }
 }
 
-/* quick_react: the impulse of the closed contact; false: it opens, or its slip turns */
+/* quick_react: the impulse of the closed contact; false: it opens, or its slip reverses. */
 static bool plain_react(cdl_model *w, const double *v, double *v1)
 {
     const contact *c = &w->contacts[0];
@@ -70,7 +70,7 @@ static bool plain_react(cdl_model *w, const double *v, double *v1)
         law.mu = c->tresca || !NORMAL0 ? 0 : c->mu;
         law.radius = c->tresca ? c->mu * w->run.h : !NORMAL0 ? c->mu * fabs(c->normal) * w->run.h : c->mu * 0;
     }
-    if (D0 == 0) /* the law of a normal reaction alone */
+    if (D0 == 0) /* the law of a normal reaction only */
         w->hand.rr[0] = -w->hand.b[0] / w->matrix.A[0];
     else if (!cone_solve(&law, w->matrix.A, NORMAL0 + D0, w->hand.b, w->hand.rr, w->hand.local))
         return false;
@@ -80,7 +80,7 @@ static bool plain_react(cdl_model *w, const double *v, double *v1)
     return D0 == 0 || !plain_turns(w, v, v1);
 }
 
-/* quick_stays: does the contact do at the end what it did at the start? */
+/* quick_stays: does the contact do the same at the end as at the start? */
 static inline bool plain_stays(const cdl_model *w, bool closed, double t1, const double *q1, const double *v1,
                                bool grown, double *gap)
 {
@@ -124,7 +124,7 @@ static void plain_account(cdl_model *w, const double *v, const double *v1)
 #define PLAIN_LOOP   static
 #endif
 
-/* sweep_driven, by the mean of the rates */
+/* sweep_driven, with the mean rates. */
 PLAIN_INLINE void plain_driven(cdl_model *w, double t, const plain_state *now, double t1,
                                const plain_state *end)
 {
@@ -145,7 +145,7 @@ PLAIN_INLINE void plain_driven(cdl_model *w, double t, const plain_state *now, d
     w->books.work += work;
 }
 
-/* forces and rates at the end of the step without the contact; x: positions were the rates to stay */
+/* Forces and rates at the end of the step without the contact; x: positions if rates stayed constant. */
 PLAIN_INLINE void plain_free(const cdl_model *w, double t1, double early, double late, const plain_state *now,
                              plain_state *end, double *x)
 {
@@ -164,7 +164,7 @@ PLAIN_INLINE void plain_free(const cdl_model *w, double t1, double early, double
         end->v[i] = now->v[i] + PLAIN_INVERSE(w, mean, i);
 }
 
-/* f from where the rates had stayed to where they lead */
+/* Updates the forces from positions with constant rates to the actual ones. */
 PLAIN_INLINE void plain_follows(const cdl_model *w, const plain_state *now, plain_state *end, const double *x)
 {
     double change[N];
@@ -201,7 +201,7 @@ PLAIN_LOOP void plain_sizes(cdl_model *w, const plain_state *now)
     sizes(w);
 }
 
-/* quick_step, with weights of the start and the end of the step in the move */
+/* quick_step; early, late: weights of the start and the end of the step in the positions. */
 PLAIN_INLINE bool plain_step(cdl_model *w, plain_state *now, double t, double to, double early, double late)
 {
     plain_state end;
@@ -249,8 +249,8 @@ PLAIN_INLINE bool plain_step(cdl_model *w, plain_state *now, double t, double to
     return true;
 }
 
-/* Steps of a contact that stays open, or of no contact: the same as those of plain_step, with
-   all that they need at hand.  Up to `count`, and up to the first whose end is `apart` from `last`. */
+/* Steps with a contact that stays open, or without contact: the same as those of plain_step, with all data in
+   local variables. At most `count`, up to the first that ends `apart` after `last`. */
 PLAIN_LOOP int64_t plain_flight(cdl_model *w, plain_state *at, double *t, int64_t step, int64_t count,
                                 double last, double apart)
 {
@@ -295,7 +295,7 @@ PLAIN_LOOP int64_t plain_flight(cdl_model *w, plain_state *at, double *t, int64_
         time = to;
         done++;
         if (grown) {
-            const plain_state copy = now; /* what is handed on has to lie in memory */
+            const plain_state copy = now; /* functions need a copy in memory */
             plain_sizes(w, &copy);
             memcpy(qmax, w->size.qmax, sizeof qmax);
             memcpy(vmax, w->size.vmax, sizeof vmax);
@@ -342,7 +342,7 @@ PLAIN_INLINE plain_state plain_now(const cdl_model *w)
     return now;
 }
 
-/* quick_ready: is the contact far enough from what may happen to it? */
+/* quick_ready: is the contact far enough from closing or opening? */
 static bool plain_ready(cdl_model *w)
 {
     if (FORCE_OF_STATE && w->matrix.d_step != w->run.h)

@@ -1,13 +1,13 @@
-/* small: the state of a small model, as a part of what `cdl emit c` writes.  Sizes come before it: N dofs, NC
-   contacts of NF families with NR rows in all and at most ND tangent components, NH entries in a row, NP
-   parameters, NE conditions of `when`. */
+/* small: the state of a small model, as a part of what `cdl emit c` writes. Sizes precede it in the file: N
+   dofs, NC contacts of NF families with NR rows in total and at most ND tangential components, NH entries in
+   a row, NP parameters, NE conditions of `when`. */
 
-/* a constraint: what it is, then its rows and laws, which never change */
+/* A constraint: its kind, then its rows and laws, which are constant. */
 typedef struct contact {
     int relation; /* gap >= 0, gap = 0, always closed */
-    int d, n;     /* tangent components; entries of a row */
+    int d, n;     /* tangential components; entries of a row */
     const int *dof;
-    bool listed; /* rows have entries at some dofs only */
+    bool listed; /* rows have entries only for the listed dofs */
     bool tresca, poisson, slip_given;
     int shown; /* components of friction that are shown */
     int family, first;
@@ -15,12 +15,13 @@ typedef struct contact {
     double mu, e, normal, bias, slip_bias[ND + 1], show_force[ND * ND + 4];
 } contact;
 
-/* the run: size and weight of a step, its tolerance and end, how far samples are apart */
+/* Data of the run: length and weight of a step, tolerance, end, time between samples. */
 typedef struct small_run {
     double h, theta, tolerance, end, apart;
 } small_run;
 
-/* work of forces without potential, what contacts took, largest overlap; forces without potential now */
+/* Work of forces without potential, energy taken by contacts, largest overlap; current forces without
+   potential. */
 typedef struct small_books {
     double work, dissipated, deepest, opened;
     int64_t impacts;
@@ -28,12 +29,12 @@ typedef struct small_books {
     bool driving_known;
 } small_books;
 
-/* sizes seen so far, and what counts as 0 because of them */
+/* The largest values seen so far, and tolerances that follow from them. */
 typedef struct small_sizes {
     double qmax[N], vmax[N], length[NF + 1], tol_gap[NC + 1], tol_u[NC + 1], tol_slip[NC + 1];
 } small_sizes;
 
-/* masses, the matrix of the step, and what reactions do to the rates by them */
+/* Masses, the matrix of the step, and the change of the rates by unit reactions. */
 typedef struct small_matrix {
     double masses[NM], inverse[NM];
     factor minv;
@@ -42,10 +43,10 @@ typedef struct small_matrix {
     factor df;
     int64_t stamp, G_stamp[NC + 1], A_stamp;
     double G[NC + 1][(ND + 1) * N], Gm[NC + 1][(ND + 1) * N];
-    double A[(ND + 1) * (ND + 1)]; /* of a contact that is alone, over a whole step */
+    double A[(ND + 1) * (ND + 1)]; /* of a single contact, over a whole step */
 } small_matrix;
 
-/* the contact problem at hand */
+/* The current contact problem. */
 typedef struct small_problem {
     int act[NC + 1], row[NC + 1], nact, nrows;
     cone cone[NC + 1];
@@ -58,15 +59,15 @@ typedef struct cdl_model {
     double param[NP + 1];
     contact contacts[NC + 1];
     small_run run;
-    /* now, at the start of the last step, and at the end of the trial step */
+    /* Current, at the start of the last step, and at the end of the trial step. */
     int64_t step;
     double t, step_from, t1;
     double q[N], v[N], f[N], q1[N], v1[N], f1[N], acc[N];
-    bool fresh;      /* acc is that of now */
-    double drift[N]; /* what constant forces do to the rates in a step */
+    bool fresh;      /* acc belongs to the current state */
+    double drift[N]; /* change of the rates by constant forces in a step */
     small_books books;
     small_sizes size;
-    /* contacts: gaps, who is closed, forces of the last step, impulses since it began; of a shock */
+    /* Contacts: gaps, closed ones, forces of the last step, impulses since its start; data of a shock. */
     double gap[NC + 1], r[NR + 1], P[NR + 1];
     bool closed[NC + 1], met[NC + 1];
     int hits[NC + 1], again;

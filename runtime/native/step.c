@@ -1,7 +1,8 @@
 /* step: the step of a small model, as a part of what `cdl emit c` writes; the library itself does not compile
-   it. It takes the steps of `sweeping` for constant masses and contacts whose rows and laws never change, and
-   gives the same bytes; each function names the one it stands for.  What comes before it in the file: sizes
-   (N dofs, NC contacts ...), kernels, tables of contacts, and the sources of the contact laws and solvers. */
+   it. It takes the steps of `sweeping` for constant masses and contacts with constant rows and laws, and
+   gives the same bytes; each comment names the function of the library that it corresponds to. In the file it
+   is preceded by: sizes (N dofs, NC contacts ...), kernels, tables of contacts, and the sources of contact
+   laws and solvers. */
 
 enum { MOST_HITS = 10, MOST_AGAIN = 24, MOST_CUTS = 64, MANY_CUTS = 10000, ROOM = 24 };
 
@@ -10,7 +11,7 @@ static void gap_put(cdl_model *w, int c, double t, const double *q, const double
     w->gap[c] = w->contacts[c].relation == ALWAYS_CLOSED ? 0 : gap_of(c, w->param, t, q, v);
 }
 
-/* the first reason counts */
+/* The first reason is kept. */
 static bool beyond(cdl_model *w, const char *why)
 {
     if (!w->stopped_by)
@@ -82,7 +83,7 @@ static const factor *matrix_of(const cdl_model *w, bool mass)
     return mass || !FORCE_OF_STATE ? &w->matrix.minv : &w->matrix.df;
 }
 
-/* ---- what reactions do to the rates: sweep_columns, sweep_react ---- */
+/* ---- the effect of reactions on the rates: sweep_columns, sweep_react ---- */
 static bool is_local(const contact *c, const factor *f)
 {
     return c->listed && f->kind == FACTOR_DIAGONAL;
@@ -152,7 +153,7 @@ static void react(cdl_model *w, double *x, bool mass)
         x[k] = cancelled(x[k], change[k], size[k]);
 }
 
-/* ---- the problem at hand ---- */
+/* ---- the current problem ---- */
 static void take(cdl_model *w, const bool *also)
 {
     w->hand.nact = 0;
@@ -161,7 +162,7 @@ static void take(cdl_model *w, const bool *also)
             w->hand.act[w->hand.nact++] = c;
 }
 
-/* sweep_cones: step is the size of the step, 1 for forces, 0 for shocks */
+/* sweep_cones: step is the length of the step, 1 for forces, 0 for shocks. */
 static void cones(cdl_model *w, double step)
 {
     w->hand.step_size = step;
@@ -195,7 +196,7 @@ static void problem_rates(cdl_model *w, const double *x)
     }
 }
 
-/* sweep_lone_matrix: the block of a contact that is alone */
+/* sweep_lone_matrix: the block of a single contact. */
 static void lone_matrix(cdl_model *w, int k, bool mass, double *A)
 {
     const contact *c = &w->contacts[k];
@@ -256,7 +257,7 @@ static double rounding(const cdl_model *w)
     return 0.5 * most;
 }
 
-/* contact_solve, as far as its plans go by active sets and Gauss-Seidel */
+/* contact_solve, as far as its plans use active sets and Gauss-Seidel. */
 static bool problem_solve(cdl_model *w, contact_problem *p)
 {
     p->fine = reaction_fine(w->run.tolerance);
@@ -329,7 +330,7 @@ static bool step_contacts(cdl_model *w, double h, double *v)
     return solve(w, false, v);
 }
 
-/* sweep_shortest: the shortest move in the kinetic metric that closes the gaps, added to q1 */
+/* sweep_shortest: adds to q1 the shortest move in the kinetic metric that closes the gaps. */
 static void shortest_move(cdl_model *w, int m, const int *back, const double *change)
 {
     double A[ROOM * ROOM], l[ROOM], more[ROOM * ROOM + 3 * ROOM], spread[N];
@@ -427,7 +428,7 @@ static bool step_linear(cdl_model *w, double h)
     return finite == 0 ? step_end(w, true) : beyond(w, "the motion is no longer finite");
 }
 
-/* where the smooth forces alone would lead, from the rates v1 */
+/* step_free: rates that the smooth forces alone lead to, from the rates v1. */
 static bool step_free(cdl_model *w, double h, bool first, double *v)
 {
     double dv[N], defect[N], x[N];
@@ -601,7 +602,7 @@ static bool gauss(cdl_model *w)
     return solve(w, true, w->acc);
 }
 
-/* ---- where a slip turns round within the step: turning, locate_turn ---- */
+/* ---- where a slip reverses within the step: turning, locate_turn ---- */
 static double slip_along(const cdl_model *w, int k)
 {
     const contact *c = &w->contacts[k];
@@ -649,7 +650,7 @@ static bool goes_on(cdl_model *w, int k)
     return left > HELD_BACK * free + most_of(w->size.tol_slip[k] / w->run.h, 0);
 }
 
-/* the contact whose slip turns, or comes to a rest that friction cannot hold; -1: none */
+/* The contact whose slip reverses, or comes to a rest that friction cannot hold; -1: none. */
 static int turning(cdl_model *w, double h, bool *ok)
 {
     int found = -1;
@@ -863,7 +864,7 @@ static bool meet(cdl_model *w)
     return true;
 }
 
-/* sweep_survey: gaps and closed contacts of a state that has jumped */
+/* sweep_survey: gaps and closed contacts of a state that has jumped. */
 static bool survey(cdl_model *w)
 {
     sizes(w);
@@ -1082,11 +1083,11 @@ static bool advance(cdl_model *w, double end)
 }
 
 #if PLAIN
-/* quick_steps, one of them */
+/* One step of quick_steps. */
 static bool plain_one(cdl_model *w, double end)
 {
 #if NC
-    /* rows of a lone contact in the units of a whole step */
+    /* rows of a single contact in the units of a whole step */
     if (w->closed[0] && w->matrix.A_stamp != w->matrix.stamp &&
         (!FORCE_OF_STATE || w->matrix.d_step == w->run.h)) {
         lone_matrix(w, 0, false, w->matrix.A);
@@ -1107,9 +1108,8 @@ static bool plain_one(cdl_model *w, double end)
 }
 #endif
 
-/* ---- what a user calls ---- */
-/* One step of the run.  0: taken; 1: the run is over; 2: the step is not one for this file, see
-   cdl_model_why. */
+/* ---- functions for users ---- */
+/* One step of the run. 0: taken; 1: the run is over; 2: this file cannot take the step, see cdl_model_why. */
 int cdl_model_step(cdl_model *w)
 {
     if (w->stopped || w->step >= STEPS)
@@ -1135,8 +1135,8 @@ const char *cdl_model_why(const cdl_model *w)
     return w->stopped_by;
 }
 
-/* reactions of contact c at a sample, normal first, as forces: at the start those of the instant, then means
-   over the last step */
+/* Reactions of contact c at a sample, normal first, as forces: at the start those of the instant, then means
+   over the last step. */
 void cdl_model_reaction(const cdl_model *w, int c, double *rn, double *rt)
 {
     const contact *k = &w->contacts[c];

@@ -1,9 +1,10 @@
-/* view: what a run and its native steps exchange; both are compiled with it.  Pointers belong to the run. */
+/* view: the data that a run and its compiled steps exchange; both include this file. Pointers belong to the
+   run. */
 #ifndef CDL_VIEW_H
 #define CDL_VIEW_H
 #include <stdint.h>
 
-/* what no step changes: parameters, rows and laws of the contact, matrices of a whole step */
+/* Constant data: parameters, rows and laws of the contact, matrices of a whole step. */
 typedef struct native_fixed {
     const double *param, *drift, *inverse, *Fq, *Fv;
     const double *H, *S, *s0, *G, *A;
@@ -13,7 +14,7 @@ typedef struct native_fixed {
     int A_known;
 } native_fixed;
 
-/* of vectors where they lie, of numbers the value */
+/* Vectors as pointers to those of the run, numbers as values. */
 typedef struct native_state {
     double *q, *v, *f, *qmax, *vmax, *r, *P, *driving;
     double t, step_from, gap, tol_gap, tol_u, tol_slip, length;
@@ -22,8 +23,8 @@ typedef struct native_state {
     int64_t step;
 } native_state;
 
-/* Columns of samples whose contact is open, NULL where they are not kept; the next sample, how many there is
-   room for, the time of the last one, and how far they are apart. */
+/* Columns of samples for an open contact, NULL if not stored; index of the next sample, allocated number of
+   samples, time of the last one, and time between samples. */
 typedef struct native_columns {
     double *t, *q, *v, *f, *work, *dissipated, *gap, *rn, *rt;
     uint8_t *status;
@@ -37,8 +38,8 @@ typedef struct native_view {
     native_columns kept;
 } native_view;
 
-/* Up to `count` plain steps.  *due: the last of them has a sample that the run takes itself.  Returns how
-   many were taken; fewer than asked and no sample is due: the next one is no plain step. */
+/* Takes up to `count` plain steps. *due: the last of them has a sample that the run must take itself. Returns
+   the number of steps; if it is less than `count` and no sample is due, the next step is not plain. */
 typedef int64_t native_steps(native_view *x, int64_t count, int *due);
 #define NATIVE_ENTRY "cdl_native_steps"
 #endif

@@ -46,7 +46,7 @@ static void quat_unit(double *q)
         q[i] *= k;
 }
 
-/* from the largest of the four numbers, so that nothing is divided by what may be small */
+/* Starts from the largest of the four components, so that no small number is a divisor. */
 void quat_of_matrix(const double R[9], double *q)
 {
     double t[4] = { R[0] + R[4] + R[8], R[0] - R[4] - R[8], R[4] - R[0] - R[8], R[8] - R[0] - R[4] };
@@ -203,7 +203,7 @@ static void forces_of(const rod_mesh *m, int at, const point *p, double *n, doub
     mat3(rod_bend_at(m, at), du, mm);
 }
 
-/* derivatives of the energy in rho = R^T dr', X = Q^-1 dQ, Y = Q^-1 dQ' */
+/* Derivatives of the energy with respect to rho = R^T dr', X = Q^-1 dQ, Y = Q^-1 dQ'. */
 typedef struct slopes {
     double rho[3], X[4], Y[4];
 } slopes;
@@ -235,7 +235,8 @@ static void put_cross(const double *a, double k, double *M, int ld) /* M += k [a
     M[2 * ld + 1] += k * a[0];
 }
 
-/* second derivatives there: of the strains with the stiffness, and of the strains times the forces */
+/* Second derivatives in these variables: of the strains times the stiffness, and of the strains times the
+   forces. */
 typedef struct hessian {
     double RX[3][4], XX[4][4], XY[4][4], YY[4][4];
 } hessian;
@@ -289,7 +290,8 @@ static void turn_back(const double inv[4][4], const double M[4][4], double out[4
             out[i][j] = inv[0][i] * T[0][j] + inv[1][i] * T[1][j] + inv[2][i] * T[2][j] + inv[3][i] * T[3][j];
 }
 
-/* derivatives in the nodes' positions and quaternions, all seven numbers of them free */
+/* Derivatives with respect to positions and quaternions of the nodes, with all seven numbers as independent
+   variables. */
 typedef struct raw {
     double f[4][7];
     double rr[4][4][3][3], rq[4][4][3][4], qq[4][4][4][4];
@@ -351,7 +353,7 @@ static void raw_tangent(const double *B, const point *p, const hessian *H, raw *
         }
 }
 
-/* dq = q theta/2: the four rows of q's matrix */
+/* dq = q theta/2 as a matrix. */
 static void half_turn(const double *q, double G[4][3])
 {
     double t[4][3] = {
@@ -372,8 +374,8 @@ static void residual_put(const raw *w, double G[4][4][3], double *f)
         }
 }
 
-/* what the second derivative of q exp(theta/2) adds: the tangent is not symmetric where there is a residual
- */
+/* Adds the contribution of the second derivative of q exp(theta/2): the tangent is not symmetric if there is
+   a residual. */
 static void bend_put(const double *q, const double *p, double *K)
 {
     double c[4] = { q[0], -q[1], -q[2], -q[3] }, z[4];
@@ -450,7 +452,7 @@ void rod_element(const rod_mesh *m, int e, const double *r, const double *q, con
         raw_slopes(&p, &sl, &w);
         if (!K)
             continue;
-        if (given) { /* forces of their own where the strains are differentiated twice */
+        if (given) { /* separate forces for the second derivatives of strains */
             memcpy(n, given + 6 * g, sizeof n);
             memcpy(mm, given + 6 * g + 3, sizeof mm);
             slopes_of(&p, n, mm, &sl, ww);
@@ -589,7 +591,7 @@ void rod_at(const rod_mesh *m, const double *r, const double *q, double s, doubl
         quat_unit(quat);
 }
 
-/* the parabola through the points of integration, where strains are most exact */
+/* The parabola through the points of integration, where strains are most accurate. */
 void rod_element_strain(const rod_mesh *m, int e, const double *r, const double *q, double x, rod_strain *out)
 {
     memset(out, 0, sizeof *out);

@@ -1,29 +1,30 @@
-/* rod_arc: equilibria by arc length, through limit points where the load turns back.  Unknowns are the state
-   and the load: a predictor along the tangent (x', t'), then Newton's method across it.  A step solves K a =
-   -R and K b = -dR/dt with one factorisation (what is held moves with the load: b is given there) and takes
-   dx = a + b dt with <x', dx> + t' dt = 0.  K is singular where t' = 0, dx is not: a and b grow alike, and
-   the row for dt takes them against each other. */
+/* rod_arc: equilibria by arc length, through limit points at which the load reverses. The unknowns are the
+   state and the load: a predictor along the tangent (x', t'), then Newton's method across it. A step solves K
+   a = -R and K b = -dR/dt with one factorisation (supports move with the load, which gives b there) and takes
+   dx = a + b dt with <x', dx> + t' dt = 0. K is singular where t' = 0, but dx is not: a and b grow alike, and
+   the equation for dt cancels their growth. */
 #include "rod_work.h"
 #include "base/tolerances.h"
 #include <math.h>
 #include <string.h>
 
-/* EASY: while slip may turn round; steps and limit points of a branch that does not come back */
+/* ARC_EASY: iterations in which slip may reverse. ARC_STEPS, ARC_LIMITS: steps and limit points after which a
+   branch counts as one that does not come back. */
 enum { ARC_ITERATIONS = 12, ARC_EASY = 6, ARC_STEPS = 1000, ARC_LIMITS = 16 };
 static const double ARC_LONGEST = 0.1, ARC_STRAIGHT = 0.95;
-/* steps, in the metric; the cosine between tangents of neighbours */
+/* longest step in the metric; least cosine between tangents of neighbouring points */
 
 typedef struct arc {
     rod_work *w;
-    double *weight, way, perload;           /* the metric: of the dofs, with their way, and of the load */
-    double t, slope, *dir;                  /* here: the load, t' and x' by the length of the arc */
+    double *weight, way, perload; /* the metric: weights of dofs, scale of their motion, weight of the load */
+    double t, slope, *dir;        /* current load, and t' and x' with respect to arc length */
     double t0, slope0, *dir0, *pos0, *rot0; /* at the last point */
     double *rate, *dy;                      /* dR/dt, b */
-    double unit;                            /* a small step of the load, to differentiate by it */
+    double unit;                            /* small step of the load, for differences */
 } arc;
 
 /* ---- the metric ---- */
-/* means over the rods of |dr|^2/L^2 + |turn|^2 */
+/* Means over the rods of |dr|^2/L^2 + |angle|^2. */
 static double *weights_of(const rod_work *w)
 {
     double *weight = arena_array(w->tmp, double, w->ndof), L = rod_length(w), all = 0;
@@ -67,7 +68,7 @@ double rod_distance(rod_work *w, const double *pos, const double *rot)
 }
 
 /* ---- the linear problem ---- */
-/* where a load before the start is not a number, the branch ends, and the run does not */
+/* If a load before the start gives no number, the branch ends, but the run does not fail. */
 static bool goals_at(rod_work *w, double t)
 {
     if (!holds_at(w, t, 1)) {
@@ -78,8 +79,8 @@ static bool goals_at(rod_work *w, double t)
     return true;
 }
 
-/* dR/dt and the increments of what is held, by central differences: they lead Newton's method, what it comes
- * to does not depend on them */
+/* dR/dt and the increments of supports, by central differences. They only guide Newton's method; its result
+   does not depend on them. */
 static bool rates_at(arc *a, double t)
 {
     rod_work *w = a->w;
@@ -100,7 +101,7 @@ static bool rates_at(arc *a, double t)
     return ok && goals_at(w, t);
 }
 
-/* a motion that costs nothing is held a little: K is singular there */
+/* A motion without resistance is held weakly, because K is singular there. */
 static bool arc_solve(arc *a, double t)
 {
     rod_work *w = a->w;
@@ -113,7 +114,7 @@ static bool arc_solve(arc *a, double t)
 }
 
 /* ---- a point ---- */
-/* moves the state by dx; with multipliers as unknowns they go along */
+/* Moves the state by dx; multipliers that are unknowns follow. */
 static void arc_move(rod_work *w)
 {
     forces_follow(w, w->dx);
@@ -122,7 +123,7 @@ static void arc_move(rod_work *w)
         contacts_carry(w);
 }
 
-/* who touches, sticks and slips here */
+/* Updates contacts; *pattern: which pairs touch, stick and slip. */
 static bool arc_look(rod_work *w, bool easy, uint64_t *pattern)
 {
     bool whole = !w->contact || contacts_project(w, easy);
@@ -130,8 +131,8 @@ static bool arc_look(rod_work *w, bool easy, uint64_t *pattern)
     return whole;
 }
 
-/* Newton's method across the tangent at the last point; the number of iterations until the increment was
- * small, 0: it failed */
+/* Newton's method across the tangent at the last point; returns the number of iterations until the increment
+   was small, 0: it failed. */
 static int arc_correct(arc *a)
 {
     rod_work *w = a->w;
@@ -158,7 +159,7 @@ static int arc_correct(arc *a)
         a->t += dt;
         if (!arc_look(w, k < ARC_EASY, &pattern))
             return 0;
-        /* stiff gaps need more */
+        /* stiff gaps need a larger tolerance */
         bool touch = w->contact && contacts_near(w),
              small = size < (touch ? ROD_END_STIFF : ROD_END) ||
                      (k > 5 && size < (!touch       ? ROD_SLOW
@@ -171,7 +172,7 @@ static int arc_correct(arc *a)
     return 0;
 }
 
-/* x' and t' here, going on the way they went */
+/* x' and t' here, in the same sense as before. */
 static bool arc_tangent(arc *a)
 {
     rod_work *w = a->w;
@@ -187,7 +188,8 @@ static bool arc_tangent(arc *a)
     return true;
 }
 
-/* so far along the tangent from the last point; false: further than rods that may touch are moved at once */
+/* Moves by ds along the tangent from the last point; false: this is farther than rods that may touch can move
+   at once. */
 static bool arc_lead(arc *a, double ds)
 {
     rod_work *w = a->w;
@@ -206,14 +208,14 @@ static bool arc_lead(arc *a, double ds)
     return true;
 }
 
-/* the point so far along the arc from the last */
+/* The point at distance ds along the arc from the last one. */
 static int arc_to(arc *a, double ds)
 {
     int k = arc_lead(a, ds) ? arc_correct(a) : 0;
     return k && arc_tangent(a) ? k : 0;
 }
 
-/* the next step begins here */
+/* The next step starts here. */
 static void arc_here(arc *a)
 {
     state_copy(a->w, a->pos0, a->rot0, a->w->state.pos, a->w->state.rot);
@@ -234,9 +236,9 @@ static void arc_accept(arc *a)
     arc_here(a);
 }
 
-/* ---- what lies between two points ---- */
-/* t' = 0, by false position with the side that stays halved (Illinois); t is flat there, so that its error is
- * the square of that of the arc */
+/* ---- between two points ---- */
+/* t' = 0 by the Illinois variant of false position. t is stationary there, so its error is the square of that
+   of the arc. */
 static double limit_between(arc *a, double ds)
 {
     double lo = 0, hi = ds, f = a->slope0, g = a->slope;
@@ -264,7 +266,7 @@ static double limit_between(arc *a, double ds)
     return a->t;
 }
 
-/* the number of directions that lower the energy changes where another branch crosses: by halves */
+/* The number of directions that lower the energy changes where another branch crosses: bisection. */
 static double crossing_between(arc *a, double ds, int was)
 {
     double lo = 0, hi = ds;
@@ -281,8 +283,8 @@ static double crossing_between(arc *a, double ds, int was)
 }
 
 /* ---- the branch ---- */
-/* The metric is that of what happened until here: the state by its way since the start, the load by its own.
- */
+/* The metric is scaled by the motion until now: the state by its distance from the start, the load by its
+   value. */
 static void arc_start(arc *a, rod_work *w, const rod_path *p, double t, double end)
 {
     double way = fmax(rod_distance(w, p->pos, p->rot), ARC_WAY_LEAST);
@@ -315,7 +317,7 @@ static int arc_modes(arc *a, const rod_path *p)
     return rod_unclear(a->w) ? p->modes : rod_character(a->w, a->t);
 }
 
-/* a point was found: what it passed is listed; whether a limit point was passed */
+/* Processes a new point: lists critical loads that it passed; true: it passed a limit point. */
 static bool arc_pass(arc *a, rod_path *p, double ds, double *far)
 {
     int was = p->modes, is = arc_modes(a, p);
@@ -337,10 +339,10 @@ static bool arc_straight(const arc *a)
     return arc_inner(a, a->dir0, a->slope0, a->dir, a->slope) >= ARC_STRAIGHT;
 }
 
-/* A pair that comes to touch, opens, sticks or slips makes a corner of the branch, which may turn back on
-   itself there: a rod that falls on a stop.  The last point is brought to the corner, and moved past it along
-   its tangent, so that who touches is changed; the tangent there is that of the branch behind, one way or the
-   other: the one along which the same go on to touch.  False: no corner is there. */
+/* A pair that begins to touch, opens, sticks or slips causes a corner of the branch, which may reverse there,
+   as when a rod falls on a stop. The last point is moved to the corner, then past it along its tangent, so
+   that the contact pattern changes. The tangent of the branch beyond the corner is taken in the sense in
+   which this pattern continues. False: there is no corner. */
 static bool arc_turn(arc *a, rod_path *p, double ds, double *far, int *limits)
 {
     rod_work *w = a->w;
@@ -388,7 +390,7 @@ static bool arc_turn(arc *a, rod_path *p, double ds, double *far, int *limits)
     return false;
 }
 
-/* the last point is put back, and begins a step of the load */
+/* Restores the last point as the start of a step of the load. */
 static void arc_back(arc *a)
 {
     rod_work *w = a->w;
@@ -397,10 +399,9 @@ static void arc_back(arc *a)
     contacts_step(w);
 }
 
-/* Pairs stand for a line of contact: where one of them takes over from another, the branch may turn back for
-   much less than a step, or end, beside one that goes on.  So it does on a load that grows a little further,
-   if the state there is no further than a step beside the way that it takes with the load.  False: there is
-   none. */
+/* Pairs represent a line of contact: where one of them replaces another, the branch may reverse for much less
+   than a step, or end beside one that continues. In this case the load is increased a little, if the state
+   found there is no farther away than a step. False: there is none. */
 static bool arc_over(arc *a, rod_path *p)
 {
     rod_work *w = a->w;
@@ -431,7 +432,7 @@ static double arc_next(double ds, int iterations, double straight)
     return fmin(k * ds, ARC_LONGEST);
 }
 
-/* from the last point to the end of the run, which the point found lies beyond */
+/* From the last point to the end of the run, which lies before the point that was found. */
 static bool arc_end(arc *a, double end)
 {
     return holds_at(a->w, a->t = end, 1) && rod_equilibrium(a->w, end);
@@ -502,7 +503,7 @@ double rod_reach(rod_work *w, double t, double end)
     arc a = { .w = w, .rate = arena_array(w->tmp, double, w->ndof), .dy = dy, .unit = ARC_UNIT * end };
     forces_follow(w, NULL);
     if (w->contact)
-        contacts_smooth(w, true); /* what slips and what sticks is not known yet */
+        contacts_smooth(w, true); /* it is not known yet what slips and what sticks */
     double reach = arc_solve(&a, t) ? sqrt(inner(weights_of(w), w->ndof, dy, dy)) : 0;
     if (w->contact) {
         contacts_smooth(w, false);

@@ -80,8 +80,8 @@ static bool places(rod_work *w, int rod, double *place, int *n)
     return true;
 }
 
-/* Between two places: the integral of `refine` up to each of n steps, so that element ends are where equal
- * parts of it lie; false where it is not positive. */
+/* Integrals of `refine` from a up to each of n steps to b; element ends are placed at equal parts of it.
+   False: `refine` is not positive. */
 static bool shares(rod_work *w, int rod, double a, double b, int n, double *sum)
 {
     const rod_spec *sp = w->mesh[rod].spec;
@@ -98,7 +98,7 @@ static bool shares(rod_work *w, int rod, double a, double b, int n, double *sum)
     return true;
 }
 
-/* ends of elements in such a piece; the other nodes divide each element into three */
+/* Element ends in such a piece; the other nodes divide each element into three. */
 static void piece_nodes(double a, double b, const double *sum, int n, int count, double *s)
 {
     for (int j = 0, k = 0; j < count; j++) {
@@ -168,8 +168,8 @@ static void shape_point(rod_work *w, int rod, double s, double *x)
     }
 }
 
-/* by differences of sixth order, one-sided at the ends, so that the curve is evaluated only where the rod is
- */
+/* Tangent by differences of sixth order, one-sided at the ends, so that the curve is evaluated only on the
+   rod. */
 static void shape_tangent(rod_work *w, int rod, double s, double *t)
 {
     static const double mid[7] = { -1.0 / 60, 9.0 / 60, -45.0 / 60, 0, 45.0 / 60, -9.0 / 60, 1.0 / 60 };
@@ -192,7 +192,7 @@ static void shape_tangent(rod_work *w, int rod, double s, double *t)
     }
 }
 
-/* the smallest turn that takes a to b (of length 1): a quaternion */
+/* The smallest rotation from a to b (both of length 1), as a quaternion. */
 static void quat_between(const double *a, const double *b, double *q)
 {
     double c = dot3(a, b);
@@ -219,7 +219,7 @@ static void reflect(const double *v, double *x)
         x[i] -= k * v[i];
 }
 
-/* the first axis carried along without roll: two reflections from node to node */
+/* The first axis transported without roll: two reflections from node to node. */
 static void carry(const double *xa, const double *ta, const double *xb, const double *tb, double *d1)
 {
     double v[3], t[3], u[3];
@@ -262,7 +262,7 @@ static void quats_continuous(double *q, int n)
     }
 }
 
-/* frames along a line with the tangents T */
+/* Frames along a line with the tangents T. */
 static void shape_frames(rod_work *w, const rod_mesh *m, const double *T)
 {
     double *x = w->state.pos + 3 * m->first, *q = w->state.rot + 4 * m->first, d1[3], e3[3] = { 0, 0, 1 },
@@ -279,7 +279,7 @@ static void shape_frames(rod_work *w, const rod_mesh *m, const double *T)
     quats_continuous(q, m->nn);
 }
 
-/* the rod is as long as the line, which the points give only so well */
+/* The rod gets the length of the line through its points, whose accuracy is limited. */
 static bool shape_points(rod_work *w, int rod)
 {
     rod_mesh *m = &w->mesh[rod];
@@ -316,8 +316,8 @@ static bool shape_curve(rod_work *w, int rod)
     return true;
 }
 
-/* from its curvature: R' = R [u0]x, r' = R e3, by steps that are exact for constant curvature, with the rule
- * of Gauss inside */
+/* Shape from its curvature: R' = R [u0]x, r' = R e3, by steps that are exact for constant curvature, with
+   Gauss's rule inside. */
 static void shape_integrate(rod_work *w, int rod)
 {
     enum { SUB = 8 };
@@ -337,7 +337,7 @@ static void shape_integrate(rod_work *w, int rod)
             cross3(a, b, ab);
             for (int k = 0; k < 3; k++)
                 th[k] = h * (a[k] + b[k]) / 2 + c * h * h * ab[k];
-            /* position on the arc of that turn, with the curvature linear in between */
+            /* position along the arc of that rotation, with linear curvature in between */
             for (int g = 0; g < ROD_GAUSS; g++) {
                 double qg[4], tg[3], R[9], y = rod_gauss_x[g];
                 memcpy(qg, q + 4 * i, sizeof qg);
@@ -353,7 +353,7 @@ static void shape_integrate(rod_work *w, int rod)
     }
 }
 
-/* the shape is turned as a whole, the least that brings its axis there */
+/* Rotates the whole shape by the smallest angle that brings its axis to the given direction. */
 static void turn_to_axis(rod_work *w, int rod, const rod_load *l)
 {
     const rod_mesh *m = &w->mesh[rod];
@@ -380,7 +380,7 @@ static void turn_to_axis(rod_work *w, int rod, const rod_load *l)
     }
 }
 
-/* the shape is moved as a whole to where it is held at the start */
+/* Moves the whole shape to its support at the start. */
 static void place_rod(rod_work *w, int rod)
 {
     rod_mesh *m = &w->mesh[rod];
@@ -423,7 +423,7 @@ static void place_rod(rod_work *w, int rod)
             quat_mul(turn, q + 4 * i, tmp);
             memcpy(q + 4 * i, tmp, sizeof tmp);
         }
-        rod_at(m, w->state.pos, w->state.rot, s, NULL, at); /* what is left is a roll */
+        rod_at(m, w->state.pos, w->state.rot, s, NULL, at); /* only a roll remains */
         memcpy(back, at, sizeof back);
         double th[3];
         quat_log(at, goal, th);
@@ -458,8 +458,8 @@ static bool curvature_fits(rod_work *w, int rod)
     return true;
 }
 
-/* Natural strains of a rod that starts from another shape: the curvature given, and no shear.  What a curve
-   through nodes has of it would lie to one side of the section, and turn a round rod that is free to roll. */
+/* Natural strains of a rod that starts from another shape: the given curvature, and no shear. The shear of a
+   curve through nodes would point to one side of the section, and rotate a round rod that is free to roll. */
 static void natural(rod_work *w, int rod)
 {
     rod_mesh *m = &w->mesh[rod];
@@ -582,7 +582,7 @@ static uint32_t most_registers(const rod_program *rp)
     return n;
 }
 
-/* contact takes one radius for a rod */
+/* Contact uses one radius for each rod. */
 static bool radii_alike(rod_work *w)
 {
     for (int i = 0; i < w->rp->npair; i++)
@@ -599,7 +599,7 @@ static bool radii_alike(rod_work *w)
     return true;
 }
 
-/* bodies that rods touch have a size and a direction */
+/* Do bodies that rods touch have a size and a direction? */
 static bool bodies_sound(rod_work *w)
 {
     for (int i = 0; i < w->rp->npair; i++) {
@@ -666,9 +666,8 @@ bool rod_build(rod_work *w)
     return true;
 }
 
-/* ---- motions that nothing holds ---- */
-/* Rigid motions a + b x (x - c) that leave the supports of a rod where they are: found one by one by
- * elimination. */
+/* ---- motions that no support prevents ---- */
+/* Rigid motions a + b x (x - c) that move no support of a rod: found one by one by elimination. */
 bool rod_supported(rod_work *w)
 {
     static const char *const axis[] = { "first", "second", "third" };

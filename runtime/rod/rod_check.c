@@ -1,8 +1,8 @@
-/* rod_check: what a run of rods left, checked by code of its own.  The energy is that of the model: integrals
-   of strains over the cubic elements; its gradient is taken by complex steps, so no derivative is written
-   down twice.  At the end of a path forces and moments balance at the nodes that nothing touches, and rods do
-   not overlap; in time the energy is that of the last state, and the centre of mass moves by loads and
-   supports. */
+/* rod_check: checks the results of a run of rods with independent code. The energy is that of the model:
+   integrals of strains over the cubic elements; its gradient is computed by complex steps, so that no
+   derivative is written twice. At the end of a load path, forces and moments must balance at the nodes
+   without contact, and rods must not overlap. In time, the energy must be that of the last state, and the
+   centre of mass must move by loads and supports. */
 #include <complex.h>
 #include <math.h>
 #include <string.h>
@@ -17,15 +17,17 @@ typedef struct look {
     const rod_result *x;
     const rod_program *rp;
     int N;
-    double *force, *size; /* 6 a node: forces in space, moments in the frame of the section; sum of sizes */
-    bool *near;           /* of each node: contact acts on it or close to it */
+    /* 6 per node: forces in space, moments in the frame of the section; sums of absolute values */
+    double *force, *size;
+    bool *near; /* of each node: contact acts on it or close to it */
     bool *support;
-    int *part; /* of each node that is near: another one of its part, at last the first of them, itself */
+    /* of each node near contact: another node of its part; the root of the part points to itself */
+    int *part;
     double *reg, *coord;
 } look;
 
 /* ---- an element ---- */
-/* Lagrange's polynomials over 0, 1/3, 2/3, 1 and their derivatives */
+/* Lagrange polynomials for 0, 1/3, 2/3, 1 and their derivatives. */
 static void shape(double x, double *f, double *d)
 {
     for (int i = 0; i < ROD_NODES; i++) {
@@ -45,7 +47,7 @@ static void shape(double x, double *f, double *d)
     }
 }
 
-/* r' seen from the section, r' given; of the quaternion Q, of any length */
+/* The vector a (r') in the frame of the section; the quaternion Q may have any length. */
 static void turned_back(const cplx *Q, const cplx *a, cplx *out)
 {
     cplx w = Q[0], n = w * w, dot = 0, cross[3];
@@ -59,7 +61,7 @@ static void turned_back(const cplx *Q, const cplx *a, cplx *out)
         out[i] = ((2 * w * w - n) * a[i] + 2 * dot * Q[i + 1] + 2 * w * cross[i]) / n;
 }
 
-/* twice the vector part of Q^-1 Q' */
+/* Twice the vector part of Q^-1 Q'. */
 static void bent(const cplx *Q, const cplx *P, cplx *out)
 {
     cplx n = Q[0] * Q[0] + Q[1] * Q[1] + Q[2] * Q[2] + Q[3] * Q[3];
@@ -200,7 +202,7 @@ static void load_along(look *w, const rod_load *l, double t)
         }
 }
 
-/* loads act on the ends of elements */
+/* Loads act on the ends of elements. */
 static int nearest(const rod_mesh *m, double s)
 {
     int best = 0;
@@ -236,8 +238,8 @@ static void loads(look *w, double t)
 }
 
 /* ---- joints ---- */
-/* Forces on joined sections act on the last of them; the moment about the axis of a hinge is left where it
- * is, as nothing balances it. */
+/* Adds forces on joined sections to the last of them. The moment about the axis of a hinge is not passed on,
+   because nothing balances it. */
 static void joints_pass(look *w)
 {
     for (int i = 0; i < w->x->ntie; i++) {
@@ -263,7 +265,7 @@ static void joints_pass(look *w)
 }
 
 /* ---- balance ---- */
-enum { AROUND = 11 }; /* nodes to each side that a pair of points may act on */
+enum { AROUND = 11 }; /* nodes to each side on which a pair of points may act */
 
 static void mark_near(look *w, int rod, double s)
 {
@@ -282,8 +284,8 @@ static double longest(const look *w)
     return L;
 }
 
-/* What balances are a part of: forces with the length as their arm; a rod that nothing strains has what
-   rounding of its places makes of its stiffness. */
+/* Scale of a balance: forces with the length as lever arm. For a rod without strain, rounding of its
+   positions times its stiffness. */
 static double size_of_all(const look *w, double L)
 {
     double most = 0;
@@ -308,9 +310,9 @@ static span where_of(const look *w, int node)
     return SPAN_NONE;
 }
 
-/* ---- where rods touch ---- */
-/* Forces of contact are spread over nodes in a way that is not kept.  They cancel within a part: stretches of
-   near nodes, and those that touch them. */
+/* ---- rods in contact ---- */
+/* How contact forces are distributed to nodes is not stored. They cancel within a part: neighbouring nodes
+   near contact, and the nodes that they touch. */
 static int part_of(look *w, int node)
 {
     while (w->part[node] != node)
@@ -333,7 +335,7 @@ static void parts_join(look *w)
     }
 }
 
-/* the largest force that is left of a part, and its first node */
+/* The largest unbalanced force of a part, and its first node. */
 static double parts_left(look *w, int *at)
 {
     double most = 0;
@@ -341,7 +343,7 @@ static double parts_left(look *w, int *at)
     for (int i = 0; i < w->N; i++)
         for (int k = 0; w->near[i] && part_of(w, i) != i && k < 3; k++)
             w->force[6 * part_of(w, i) + k] += w->force[6 * i + k];
-    for (int64_t i = 0; i < w->x->ntouch; i++) /* what is not a rod takes a force that no node has */
+    for (int64_t i = 0; i < w->x->ntouch; i++) /* other bodies take forces that no node has */
         if (w->x->touch[i].b < 0)
             w->near[part_of(w, nearest(&w->x->mesh[w->x->touch[i].a], w->x->touch[i].sa))] = false;
     for (int i = 0; i < w->N; i++)
@@ -396,7 +398,7 @@ static void balance(look *w)
 }
 
 /* ---- in time ---- */
-/* mass per length at a place, from what the model says */
+/* Mass per length at s, from the model. */
 static double mass_there(look *w, int rod, double s)
 {
     const rod_spec *sp = &w->rp->rod[rod];
@@ -471,7 +473,7 @@ static void energy(look *w)
                                   r->t_end, kept, is));
 }
 
-/* mass times the centre of mass at a sample */
+/* Mass times the centre of mass at a sample. */
 static void centre(look *w, int64_t at, double *c)
 {
     memset(c, 0, 3 * sizeof *c);
@@ -492,7 +494,7 @@ static void centre(look *w, int64_t at, double *c)
     }
 }
 
-/* drag in that step: against the way of the middle of each element */
+/* Drag in the step to the sample: against the motion of the middle of each element. */
 static void resisted(const look *w, const rod_mesh *m, int64_t at, double *F, double *size)
 {
     const results *r = w->r;
@@ -506,7 +508,7 @@ static void resisted(const look *w, const rod_mesh *m, int64_t at, double *F, do
     }
 }
 
-/* loads in the middle of the step that ends at a sample, and what supports gave in it */
+/* Loads in the middle of the step that ends at a sample, and reactions of supports in that step. */
 static void acting(look *w, int64_t at, double *F, double *size)
 {
     const results *r = w->r;
@@ -527,7 +529,7 @@ static void acting(look *w, int64_t at, double *F, double *size)
     }
 }
 
-/* over two steps of the same length */
+/* Checks the momentum over two steps of the same length. */
 static bool momentum_step(look *w, int64_t at, double floor)
 {
     results *r = w->r;
@@ -549,7 +551,7 @@ static bool momentum_step(look *w, int64_t at, double floor)
     return true;
 }
 
-/* what supports do to nodes that they move is part of no sum of forces */
+/* Do supports move? The forces on nodes that they move are not contained in sums of reactions. */
 static bool moved_by_supports(const look *w)
 {
     const results *r = w->r;
@@ -598,7 +600,7 @@ static bool all_finite(look *w)
     return true;
 }
 
-/* contacts press, within the bound of their friction */
+/* Contacts press, and friction is within its bound. */
 static bool touches_hold(look *w)
 {
     results *r = w->r;
@@ -623,7 +625,7 @@ static bool touches_hold(look *w)
 }
 
 /* ---- overlaps at the end of a path ---- */
-/* A rod as straight pieces, PIECES an element: places, and the lengths along it where they are. */
+/* A rod as straight pieces, PIECES for each element: positions, and their arc lengths. */
 enum { PIECES = 8 };
 typedef struct pieces {
     int n;
@@ -668,7 +670,8 @@ static double clamped(double x)
     return fmin(fmax(x, 0), 1);
 }
 
-/* Between the pieces a, a + 3 and b, b + 3: the closest place on one for a place on the other, in turn. */
+/* Distance of the pieces from a to a + 3 and from b to b + 3: the closest point on one for a point on the
+   other, alternately. */
 static double pieces_apart(const double *a, const double *b)
 {
     double u[3], v[3], g[3], far[3];
@@ -687,13 +690,14 @@ static double pieces_apart(const double *a, const double *b)
     return norm3(far);
 }
 
-/* the length of rod between two of its pieces */
+/* The length of rod between two of its pieces. */
 static double between_pieces(const pieces *p, int i, int j)
 {
     return fmax(p->s[i], p->s[j]) - fmin(p->s[i + 1], p->s[j + 1]);
 }
 
-/* how deep element e of a and element f of b overlap; of one rod only what is far enough along it counts */
+/* Overlap of element e of a and element f of b; for a single rod only points count that are far enough apart
+   along it. */
 static double elements_overlap(const pieces *a, int e, const pieces *b, int f, bool same)
 {
     double between[3], least = a->radius + b->radius, deep = 0;
@@ -708,7 +712,8 @@ static double elements_overlap(const pieces *a, int e, const pieces *b, int f, b
     return deep;
 }
 
-/* Equilibria by multipliers: what they promise is checked to a part of the radius that no sag explains. */
+/* Equilibria with multipliers: overlaps are checked to a fraction of the radius that exceeds the sag of lines
+   between pairs. */
 static bool rods_apart(look *w, arena *a)
 {
     results *r = w->r;

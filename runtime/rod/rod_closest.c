@@ -11,8 +11,8 @@ static double *row_of(row *r, int which)
     return which == 0 ? r->w : which == 1 ? r->d : r->dd;
 }
 
-/* node k of a rod of n nodes, with weight c; nodes beyond the ends continue the first (last) three as a
- * parabola */
+/* Adds node k of a rod of n nodes, with weight c. Nodes beyond the ends continue the first (last) three as a
+   parabola. */
 static void row_put(row *r, int which, int k, int n, double c)
 {
     static const double beyond[3][3] = { { 3, -3, 1 }, { 6, -8, 3 }, { 10, -15, 6 } };
@@ -56,7 +56,7 @@ void row_sum(const rod_mesh *m, const row *r, const double *w, const double *pos
             x[k] += w[i] * p[3 * i + k];
 }
 
-/* place, tangent and curvature of a rod at x */
+/* Position, tangent and curvature of a rod at x. */
 typedef struct curve {
     double r[3], t[3], k[3];
 } curve;
@@ -70,7 +70,7 @@ static void curve_at(const rod_mesh *m, const double *pos, double x, curve *c)
     row_sum(m, &r, r.dd, pos, c->k);
 }
 
-/* the two places, their difference, and the second derivatives of half the squared distance */
+/* The two points, their difference, and the second derivatives of half the squared distance. */
 typedef struct near_at {
     curve a, b;
     double D[3], far, yy, yx, xx;
@@ -93,8 +93,8 @@ static double within(double x, double lo, double hi)
     return fmin(fmax(x, lo), hi);
 }
 
-/* The closest places near x and y by Newton's method, y near where it was; false when there is not a minimum
- * nearby.  Only x moves where y would run away. */
+/* The closest points near x and y by Newton's method, with y near its previous value; false: there is no
+   minimum nearby. Only x moves if y would run away. */
 static bool closest(const rod_mesh *ma, const rod_mesh *mb, const double *pos, touch *c, double *y, double *x,
                     bool *fixed, bool *clipped)
 {
@@ -105,7 +105,7 @@ static bool closest(const rod_mesh *ma, const rod_mesh *mb, const double *pos, t
         near_of(ma, mb, pos, *y, *x, &n);
         double gy = dot3(n.D, n.a.t) + n.far * c->eps * (*y - c->mid), gx = -dot3(n.D, n.b.t),
                tt = dot3(n.b.t, n.b.t);
-        /* at an end of the other rod, where it would go beyond: y is the closest place to that end */
+        /* at an end of the other rod, if it would go beyond: y is the closest point to that end */
         bool stopped = (*x == 0 && gx > 0) || (*x == end && gx < 0);
         double xx = n.xx > 0.05 * tt ? n.xx : tt, yy = n.yy + n.far * c->eps, yx = stopped ? 0 : n.yx,
                left = yy - yx * yx / xx;
@@ -124,7 +124,7 @@ static bool closest(const rod_mesh *ma, const rod_mesh *mb, const double *pos, t
     return true;
 }
 
-/* what the distance lacks in curvature along the rod is added for a step */
+/* If the distance has too little curvature along the rod, adds curvature (eps) for one step. */
 static void flatness(const rod_mesh *ma, const rod_mesh *mb, const double *pos, touch *c, double y, double x)
 {
     near_at n;
@@ -148,8 +148,8 @@ void slave_point(const rod_work *w, const touch *c, double y, const double *pos,
 }
 
 /* A wall around the rod: its normal points to the axis or the centre, and the distance from there counts as
- * negative, so that gaps and their derivatives are those of a body. On the axis any direction across it does.
- */
+   negative, so that gaps and their derivatives are those of a body. On the axis itself any direction across
+   it is a normal. */
 static double normal_inside(const double *axis, double far, double *N)
 {
     double e[3] = { fabs(axis[0]) < 0.6, fabs(axis[0]) >= 0.6, 0 };
@@ -217,7 +217,7 @@ bool touch_project(const rod_work *w, touch *c)
     return found;
 }
 
-/* an eps that leaves a place where it is */
+/* An eps that keeps a point in place. */
 double touch_pinned(const rod_mesh *m)
 {
     return 1e11 * m->length / (m->nn - 1);
@@ -238,9 +238,9 @@ static double gap_near(const rod_work *w, const touch *c, double y, double eps, 
     return at->gap;
 }
 
-/* The least gap around a pair, up to where a neighbour may stand: pairs hold smooth lines apart where they
-   are, not between.  At places a quarter of a node apart, and from the foot of the parabola through three of
-   them. */
+/* The least gap around a pair, up to the next possible pair: pairs hold smooth lines apart at their points,
+   not between them. Evaluated every quarter of a node, and at the vertex of the parabola through three of
+   these points. */
 double touch_least(const rod_work *w, const touch *c, touch *where)
 {
     enum { PLACES = 6 };
@@ -275,7 +275,7 @@ void touch_centre(const rod_work *w, touch *c)
     flatness(slave_of(w, c), &w->mesh[c->rod], w->state.pos, c, c->y, c->x);
 }
 
-/* a pair that is new: from the node, then from where the distance is least */
+/* Places a new pair: first at the node, then where the distance is least. */
 bool touch_place(const rod_work *w, touch *c)
 {
     c->mid = c->y = c->node - slave_of(w, c)->first;
@@ -294,11 +294,11 @@ static void into_frame(const double *q, const double *v, double *out)
         out[i] = R[i] * v[0] + R[3 + i] * v[1] + R[6 + i] * v[2];
 }
 
-/* the material points that lie on each other at the beginning of the step */
+/* The material points that coincide at the start of the step. */
 void touch_start(const rod_work *w, touch *c, const double *pos, const double *rot)
 {
     double p[3], N[3], v[3], radius = slave_of(w, c)->radius;
-    if (c->rod < 0) { /* the body does not move: rho is a place in space */
+    if (c->rod < 0) { /* a body does not move: rho is a point in space */
         slave_point(w, c, c->y0, pos, p);
         body_normal(w, c, p, N);
         for (int i = 0; i < 3; i++) {
@@ -329,7 +329,7 @@ void touch_start(const rod_work *w, touch *c, const double *pos, const double *r
     into_frame(rot + 4 * c->other, v, c->rho);
 }
 
-/* the frame that multipliers are kept in: that of the other section; a body stands still */
+/* The frame in which multipliers are stored: that of the other section; for bodies the identity. */
 void other_matrix(const rod_work *w, const touch *c, double *R)
 {
     static const double one[9] = { 1, 0, 0, 0, 1, 0, 0, 0, 1 };
@@ -339,7 +339,7 @@ void other_matrix(const rod_work *w, const touch *c, double *R)
         quat_matrix(w->state.rot + 4 * c->other, R);
 }
 
-/* the place on the other side that the slip is measured from, without the turn of its section */
+/* The point on the other side from which slip is measured, without the rotation of its section. */
 void other_place(const rod_work *w, const touch *c, double *q)
 {
     row r;

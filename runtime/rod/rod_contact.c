@@ -1,9 +1,9 @@
-/* rod_contact: rods that touch themselves and each other.  Contact is checked at the nodes of one rod against
-   the closest points of the other's centreline, a cubic spline near the nodes with continuous curvature that
-   is linear in their positions.  The force per length is f_N = max(0, lambda - k gap) along the normal;
-   friction is the projection of R l - k slip on the ball of radius mu f_N, slip being the way that the two
-   material points of the surfaces that lay on each other at the beginning of the step came apart, seen in
-   space: a rigid motion of all is no slip. */
+/* rod_contact: contact of rods with themselves and with each other. Contact is checked at the nodes of one
+   rod against the closest points of the other's centreline, a cubic spline near the nodes that has continuous
+   curvature and is linear in their positions. The force per length is f_N = max(0, lambda - k gap) along the
+   normal. Friction is the projection of R l - k slip on the ball of radius mu f_N. Slip is the distance in
+   space of the two material points of the surfaces that coincided at the start of the step, so a rigid motion
+   of everything is no slip. */
 #include "base/whole.h"
 #include "rod_touch.h"
 #include "base/tolerances.h"
@@ -17,11 +17,12 @@ static double piece_length(const rod_mesh *m, int k)
     return (b - a) / 2;
 }
 
-/* Pairs stand at least so many nodes apart, and are let go where they come closer: as many as there are nodes
-   would hold all that the rods can do, and their forces would swing from one to the next. */
+/* Pairs are placed at least APART nodes from each other, and removed if they come closer than CLOSE. With as
+   many pairs as nodes the rods could not move at all, and forces would alternate from one to the next. */
 static const double APART = 1.5, CLOSE = 0.9;
-/* The same for pairs among which lines overlap deeply, and how far around them that begins: two rods that
-   cross at a small angle may press at places closer than nodes, and a pair beside them tilts the rods. */
+/* The same for pairs at deep overlaps of lines, and the distance around them in which this applies. Two rods
+   that cross at a small angle may press at points closer than nodes, and a pair beside these points tilts the
+   rods. */
 static const double FINE_APART = 0.05, FINE_CLOSE = 0.02, FINE_AROUND = 2;
 
 static double close_of(const touch *c, const touch *o)
@@ -29,7 +30,7 @@ static double close_of(const touch *c, const touch *o)
     return c->fine || o->fine ? FINE_CLOSE : CLOSE;
 }
 
-/* a pair at (y, x) is there already */
+/* Is there already a pair at (y, x)? */
 static bool touch_known(const rod_contacts *k, int pair, double y, double x, double apart)
 {
     for (size_t i = 0; i < k->list.n; i++) {
@@ -40,7 +41,7 @@ static bool touch_known(const rod_contacts *k, int pair, double y, double x, dou
     return false;
 }
 
-/* how much of a place on a rod its supports leave free to move, and how much there is */
+/* Adds the part of a point's weights on nodes that are free to move, and all of its weights. */
 static void place_freedom(const rod_work *w, const rod_mesh *m, double x, double *free, double *all)
 {
     row r;
@@ -52,8 +53,8 @@ static void place_freedom(const rod_work *w, const rod_mesh *m, double x, double
     }
 }
 
-/* Two points that are held keep their distance, whatever presses them: such a pair carries no force.  Places
-   at a node in the middle of a rod have a 28th of their weight on its neighbours. */
+/* If both points of a pair are held, their distance is fixed, so the pair carries no force. A point at a node
+   in the middle of a rod has a 28th of its weight on the neighbouring nodes. */
 bool touch_held(const rod_work *w, const touch *c)
 {
     double free = 0, all = 0;
@@ -83,7 +84,7 @@ static void touch_add(rod_work *w, int pair, int node, int j)
     *vec_push(w->a, &k->list) = c;
 }
 
-/* cells as large as the reach, so that only neighbours are looked at */
+/* Cells have the size of the search distance, so that only neighbouring cells are searched. */
 static uint32_t cell_of(const rod_contacts *k, const double *x, double size, int dx, int dy, int dz)
 {
     const int64_t far = INT64_C(1) << 50;
@@ -99,9 +100,9 @@ static double far2(const double *a, const double *b)
     return dot3(d, d);
 }
 
-/* Pairs with a body stand so many nodes apart.  Friction mu N turns the section by mu r N: where it changes
-   its size from pair to pair, at a distance d, that makes forces of 2 mu r/d times the change across the rod,
-   and N follows them.  Where this is 1 or more no state is found; so d is 3 mu r at least. */
+/* The distance of pairs with a body, in nodes. Friction mu N rotates the section by the moment mu r N. If it
+   changes from pair to pair at a distance d, this causes forces across the rod of 2 mu r/d times the change,
+   and N follows them. If this factor is 1 or more, no state is found; so d is at least 3 mu r. */
 static double body_apart(const rod_work *w, int pair)
 {
     const rod_contacts *k = w->contact;
@@ -128,10 +129,9 @@ static void find_body(rod_work *w, int pair)
     }
 }
 
-/* Forces at every node may swing from one to the next, and friction with them, from stick to slip and back: a
-   rod that is held at all its nodes has as many forces as it has ways to move.  Every second pair goes, and
-   gives each of its neighbours half of what it carries; nothing changes for forces that are the same all
-   along. */
+/* Forces at every node may alternate from one node to the next, and friction with them, between stick and
+   slip: a rod that is held at all its nodes has as many forces as dofs. So every second pair is removed, and
+   gives half of its force to each neighbour; constant forces do not change. */
 bool contacts_thin(rod_work *w)
 {
     rod_contacts *k = w->contact;
@@ -167,7 +167,7 @@ bool contacts_thin(rod_work *w)
     return true;
 }
 
-/* nodes of a rod into cells */
+/* Sorts the nodes of a rod into cells. */
 static void fill_cells(rod_contacts *k, const rod_mesh *m, const double *x, double size)
 {
     for (int i = 0; i < k->cells; i++)
@@ -179,7 +179,7 @@ static void fill_cells(rod_contacts *k, const rod_mesh *m, const double *x, doub
     }
 }
 
-/* the longest way from a node to the next */
+/* The longest distance of neighbouring nodes. */
 static double widest(const rod_mesh *m)
 {
     double d = 0;
@@ -233,8 +233,9 @@ static void find_pair(rod_work *w, int pair)
     }
 }
 
-/* Two nodes may come as much closer as half of what is between them, beside the length of rod that they stand
-   for, and always by most of the least radius; nodes of other cells are further apart than one of them. */
+/* How far nodes may move before pairs must be searched again: half of the distance of two nodes beyond the
+   length of rod between them, but always most of the least radius. Nodes of cells that are not neighbours are
+   farther apart than a cell. */
 static double room_of(const rod_work *w, int pair)
 {
     rod_contacts *k = w->contact;
@@ -271,7 +272,7 @@ double contacts_room(const rod_work *w)
     return part;
 }
 
-/* those that are far and carry nothing are let go; two that came together become one */
+/* Removes pairs that are far apart and carry no force; merges two that have come together. */
 static void tidy(rod_work *w)
 {
     rod_contacts *k = w->contact;
@@ -307,8 +308,7 @@ static void tidy(rod_work *w)
     k->list.n = n;
 }
 
-/* pairs are looked for again when a node has moved so far that one may be missed: a quarter of the least
- * radius */
+/* Searches pairs again if a node has moved so far that one may be missed: a quarter of the least radius. */
 static bool looked(rod_work *w)
 {
     rod_contacts *k = w->contact;
@@ -378,7 +378,7 @@ void contacts_new(rod_work *w)
     w->contact = k;
 }
 
-/* directions are made of length 1 */
+/* Directions are normalised. */
 static void body_read(rod_work *w, int pair)
 {
     double *b = w->contact->body + 7 * pair;
@@ -390,7 +390,7 @@ static void body_read(rod_work *w, int pair)
         b[6] /= n;
 }
 
-/* the shortest way from a node to the next */
+/* The shortest distance of neighbouring nodes. */
 static double closest(const rod_mesh *m)
 {
     double d = INFINITY;
@@ -399,9 +399,9 @@ static double closest(const rod_mesh *m)
     return d;
 }
 
-/* A pair of nodes that bends, or stretches, against its neighbours gives least: EI (pi/ds)^4 and EA (pi/ds)^2
-   a length.  With a hundred times that, what an increment leaves of a gap falls a hundredfold; much more
-   would cost the digits of the rod's own stiffness. */
+/* The stiffest motion of a pair of nodes: bending or stretching against its neighbours, EI (pi/ds)^4 and EA
+   (pi/ds)^2 per length. With a hundred times this stiffness, each increment reduces a gap to a hundredth; a
+   much larger one would cost digits of the rod's own stiffness. */
 static double least_give(const rod_mesh *m)
 {
     double ds = closest(m), EI = (m->A[0] + m->A[4]) / 2;
@@ -416,7 +416,7 @@ static bool has_line(const rod_work *w, int pair)
     return false;
 }
 
-/* the distance of two forces of a pair on its rod a */
+/* The distance of neighbouring contact forces of a pair on its rod a. */
 static double forces_apart(const rod_work *w, int pair)
 {
     double nodes = has_line(w, pair)                      ? HAT
@@ -439,7 +439,7 @@ void contacts_press(rod_work *w, double factor)
     }
 }
 
-/* stiffness, friction and distances of the pairs; whether the shape given overlaps */
+/* Stiffness, friction and distances of the pairs; checks the given shape for overlap. */
 bool contacts_start(rod_work *w)
 {
     rod_contacts *k = w->contact;
@@ -501,7 +501,7 @@ bool contacts_start(rod_work *w)
     return true;
 }
 
-/* the tangential multiplier is kept in the frame of the other section */
+/* The tangential multiplier is stored in the frame of the other section. */
 void contacts_multiplier(const rod_work *w, touch *c, const double *f)
 {
     double R[9];
@@ -523,7 +523,7 @@ void contacts_carry(rod_work *w)
         memcpy(w->contact->line.at[i].l, w->contact->line.at[i].next, sizeof w->contact->line.at[i].l);
 }
 
-/* slip is measured from here */
+/* From here on, slip is measured from the current state. */
 static void start_here(rod_work *w)
 {
     state_copy(w, w->state.pos0, w->state.rot0, w->state.pos, w->state.rot);
@@ -532,7 +532,7 @@ static void start_here(rod_work *w)
     lines_base(w);
 }
 
-/* how far the lines of a pair of rods come closer than where they are held */
+/* How far the lines of two rods overlap between the points that hold them apart. */
 static double sag(const rod_work *w, int pair)
 {
     double d = 0;
@@ -543,11 +543,11 @@ static double sag(const rod_work *w, int pair)
     return d;
 }
 
-/* Lines are held apart by so much of what they sag: the next states may need more.  It is taken back where it
- * is far too much alone: each change costs a solution anew, or a step. */
+/* Lines are held apart by this multiple of their sag, because the next states may need more. It is reduced
+   only if it is much too large: each change requires another solve, or a step. */
 static const double SPARE = 1.4, SPOILED = 50;
 
-/* fine pairs that were in vain */
+/* Removes fine pairs that carry no force. */
 static void drop_idle(rod_contacts *k)
 {
     size_t n = 0;
@@ -572,7 +572,7 @@ void contacts_step(rod_work *w)
     start_here(w);
     for (size_t i = 0; i < k->list.n; i++) {
         touch *c = &k->list.at[i];
-        multiplier_keep(w, c); /* friction goes on from where it was */
+        multiplier_keep(w, c); /* friction continues from its last value */
         c->lambda = w->ro->penalty ? 0 : fmax(0, c->fn);
     }
     contacts_soften(w);
@@ -592,8 +592,8 @@ static void slip_turns(touch *c, bool easy)
     memcpy(c->along, e, sizeof e);
 }
 
-/* false: a rod went through another, the normal of a pair turned round; easy: where slip turns round, a
- * spring takes its place for some iterations */
+/* False: a rod has passed through another one (the normal of a pair has reversed). easy: if slip reverses, a
+   spring replaces its friction for some iterations. */
 bool contacts_project(rod_work *w, bool easy)
 {
     bool whole = true;
@@ -704,7 +704,7 @@ double contacts_depth(const rod_work *w)
     return d;
 }
 
-/* a pair among fine ones, or among which there are to be some from now on */
+/* Is it a pair at a fine place, or at one that becomes fine? */
 static bool near_place(const touch *c, const touch *at)
 {
     return c->pair == at->pair && !c->hats && fabs(c->y - at->y) < FINE_AROUND &&
@@ -720,7 +720,7 @@ static bool fine_here(const rod_work *w, const touch *at, double depth)
     return fine && k->refining && pair_of(w, at)->a != at->rod;
 }
 
-/* pairs near a place stay where they are from now on */
+/* Pairs near this point keep their places from now on. */
 static void refine(rod_work *w, const touch *at)
 {
     rod_contacts *k = w->contact;
@@ -734,7 +734,7 @@ static void refine(rod_work *w, const touch *at)
     }
 }
 
-/* A pair where lines overlap: between pairs that are far enough from each other, or finer. */
+/* Adds a pair where lines overlap, if other pairs are far enough away, or with finer distances. */
 static bool fill_at(rod_work *w, const touch *at, double depth)
 {
     rod_contacts *k = w->contact;
@@ -757,7 +757,7 @@ static bool fill_at(rod_work *w, const touch *at, double depth)
     return true;
 }
 
-/* pairs where lines overlap by a 1/1000 of the radius: at the ends of a zone of contact that grows */
+/* Adds pairs where lines overlap by a thousandth of the radius: at the ends of a growing contact zone. */
 static bool fill(rod_work *w)
 {
     rod_contacts *k = w->contact;
@@ -771,13 +771,13 @@ static bool fill(rod_work *w)
     return k->list.n > n;
 }
 
-/* so many times in a row without a state: supports may leave no room for it, and lines are let overlap
- * between pairs from then on */
+/* After this many failures in a row, lines may overlap between pairs: supports may leave no room for other
+   states. */
 enum { CRAMPED = 6 };
 
-/* Between places where they are held rods sag towards each other, by f d^4/(384 EI) for a distance d: they
-   are held so much further apart, and a little more, as the next states may need it.  Pairs as close as nodes
-   would sag less, but hold all that the lines can do. */
+/* Between the points that hold them apart, rods sag towards each other by f d^4/(384 EI) for a distance d.
+   They are held farther apart by this amount, and a little more because the next states may need it. Pairs at
+   the distance of nodes would reduce the sag, but leave the lines no freedom. */
 bool contacts_part(rod_work *w, double enough)
 {
     rod_contacts *k = w->contact;
@@ -817,7 +817,7 @@ void contacts_report_separation(rod_work *w, bool ok)
         k->skin[i] = 0;
 }
 
-/* overlaps, and gaps of pairs that press */
+/* Overlaps, and gaps of pairs that press. */
 double contacts_open(const rod_work *w)
 {
     double d = 0;
@@ -861,7 +861,8 @@ void contacts_soften(rod_work *w)
     w->contact->stiff = false;
 }
 
-/* what slips goes on to: the multipliers of the increment come from the step before, whose slip is known */
+/* Slipping pairs continue to slip: the multipliers of the increment are computed from the last step, whose
+   slip is known. */
 void contacts_lead(rod_work *w, const double *dx)
 {
     if (w->ro->penalty) {
@@ -948,7 +949,7 @@ void contacts_back_flow(rod_work *w)
 }
 
 /* ---- results ---- */
-/* way of the two material points since the beginning of the step, times the force */
+/* Motion of the two material points since the start of the step, times the force. */
 static double lost(const rod_work *w, const touch *c)
 {
     double p[3], q[3], Ri[9], Rj[9], sum = 0;
@@ -1012,7 +1013,7 @@ double contacts_dissipated(const rod_work *w)
     return w->contact->dissipated;
 }
 
-/* the length that a pair stands for: half the way to its neighbours along the same strand */
+/* The length that a pair represents: half of the distance to its neighbours along the same strand. */
 static double touch_share(const rod_work *w, const touch *c)
 {
     const rod_contacts *k = w->contact;
@@ -1024,7 +1025,7 @@ static double touch_share(const rod_work *w, const touch *c)
         double way = o->y - c->y;
         if (o->hats)
             continue;
-        /* closer: another strand */
+        /* closer pairs belong to another strand */
         if (o == c || o->pair != c->pair || o->status == STATUS_OPEN || fabs(o->x - c->x) > 2 * APART + 1 ||
             fabs(way) < close_of(c, o))
             continue;
@@ -1038,7 +1039,7 @@ static double touch_share(const rod_work *w, const touch *c)
     return piece_length(slave_of(w, c), c->node - slave_of(w, c)->first) * (below + above) / 2;
 }
 
-/* of a hat: in the middle between its places */
+/* The result of a hat, halfway between its points. */
 static void hat_result(const rod_work *w, const line_hat *h, rod_touching *t)
 {
     const rod_contacts *k = w->contact;

@@ -1,9 +1,9 @@
-/* rod_descend: equilibria of rods that touch, by a descent of one number.  Rounds of: the least of the
-   elastic energy, the loads' potential, (lambda - k gap)^2/(2 k) of pairs that press, and a potential of
-   friction whose bounds and normals are those of the last round; then multipliers, bounds and normals are
-   made those of the forces.  Within a round pairs stay the same, each increment of Newton's method lowers the
-   number or is cut until it does, and no node moves by more than a part of the radius, so that nothing goes
-   through anything. */
+/* rod_descend: equilibria of rods in contact, by a descent of one function. Each round minimises the sum of
+   the elastic energy, the potential of the loads, (lambda - k gap)^2/(2 k) of pairs that press, and a
+   potential of friction with the bounds and normals of the last round; then multipliers, bounds and normals
+   are set from the forces. Within a round the pairs stay the same; each increment of Newton's method is
+   shortened until it decreases the function, and no node moves by more than a fraction of the radius, so that
+   rods cannot pass through each other. */
 #include "rod_touch.h"
 #include "base/linalg.h"
 #include "base/tolerances.h"
@@ -17,7 +17,7 @@ void contacts_follow(rod_work *w)
         touch_project(w, &w->contact->list.at[i]);
 }
 
-/* normals of pairs that are close turned round since the state before: something went through something */
+/* Has the normal of a close pair reversed since the last state? Then a rod has passed through another one. */
 static bool normals_kept(rod_work *w)
 {
     const rod_contacts *k = w->contact;
@@ -35,7 +35,7 @@ static void normals_here(rod_work *w)
         memcpy(w->contact->list.at[i].last, w->contact->list.at[i].N, sizeof w->contact->list.at[i].N);
 }
 
-/* a pair's friction in the next round, from its multipliers */
+/* Fixes the friction of a pair for the next round, from its multipliers. */
 static void friction_hold(const rod_work *w, touch *c)
 {
     const rod_contacts *k = w->contact;
@@ -86,21 +86,22 @@ double contacts_round(rod_work *w)
     return most > 0 ? change / most : 0;
 }
 
-/* ---- the least of the potential ---- */
-/* stiffness of springs, by that of rods between two pairs, where a short way begins and ends; a long one
- * begins with a thousandth, and where gaps close slowly it grows further */
+/* ---- minimising the potential ---- */
+/* Stiffness of springs, relative to that of a rod between two pairs, for short distances: SOFT at the start,
+   FIRM at the end. For a long distance the start is a thousandth of it; if gaps close slowly, stiffness grows
+   up to HARDEST. */
 static const double LONG_WAY = 1000, SOFT = 3, FIRM = 300, FIRM_LINE = 30, HARDEST = 1e4;
 
 typedef struct descent {
     rod_work *w;
-    double t, *load;                         /* of dead loads: their potential is linear in places */
-    double *pos, *rot, *grad, *step, *start; /* start: places at the beginning */
-    int *number, n;                          /* of dofs that are free, or -1 */
-    double *wound, writhe;                   /* places for which the writhe is known */
+    double t, *load;                         /* of dead loads: their potential is linear in the positions */
+    double *pos, *rot, *grad, *step, *start; /* start: initial positions */
+    int *number, n;                          /* numbers of free dofs, or -1 */
+    double *wound, writhe;                   /* positions for which the writhe is known */
     double energy, shift;
-    double *before, *after; /* forces of an increment */
-    bool follow;            /* supports move, and nothing else does but by them */
-    double reach;           /* a state further than that from the beginning was reached by a snap */
+    double *before, *after; /* forces before and after an increment */
+    bool follow;            /* supports move, and everything else only by them */
+    double reach;           /* a state farther than this from the start was reached by a snap */
 } descent;
 
 static double descent_energy(descent *d)
@@ -112,7 +113,7 @@ static double descent_energy(descent *d)
     return sum;
 }
 
-/* an entry of a symmetric matrix and the one that mirrors it: the lower is kept */
+/* An entry of a symmetric matrix together with its mirror entry: the lower one is stored. */
 static void put_both(descent *d, rod_sparse *S, double *b, int i, int j, double x)
 {
     int at = d->number[i], by = d->number[j];
@@ -125,8 +126,8 @@ static void put_both(descent *d, rod_sparse *S, double *b, int i, int j, double 
         b[by] -= x * rod_unit(d->w, j) * d->step[i];
 }
 
-/* the symmetric part of the tangent is the second derivative along increments; right side: the residual, and
- * what moves with supports */
+/* The symmetric part of the tangent is the second derivative along increments. Right-hand side: the residual,
+   and the effect of moving supports. */
 static void descent_assemble(descent *d, rod_sparse *S, double *b)
 {
     rod_work *w = d->w;
@@ -147,21 +148,22 @@ static void descent_assemble(descent *d, rod_sparse *S, double *b)
                     put_both(d, S, b, d0 + i, d0 + j, (K[i * ROD_DOFS + j] + K[j * ROD_DOFS + i]) / 2);
             }
         }
-    for (int k = 0; k < C.nz; k++) /* each is half of what it makes with its mirror */
+    for (int k = 0; k < C.nz; k++) /* each is half of its contribution together with its mirror entry */
         put_both(d, S, b, C.i[k], C.j[k], C.i[k] == C.j[k] ? C.x[k] : C.x[k] / 2);
     for (int i = 0; i < w->ndof; i++)
         if (d->number[i] >= 0 && !d->follow)
             b[d->number[i]] -= d->grad[i] * rod_unit(w, i);
 }
 
-/* the least shift that does something, per length */
+/* The least effective shift, per length. */
 static double shift_unit(const rod_work *w)
 {
     double L = rod_length(w);
     return w->scale / (L * L);
 }
 
-/* the increment, with that of supports given in step; shifted until the second derivative is positive */
+/* The increment, with the increments of supports given in `step`; the matrix is shifted until it is positive
+   definite. */
 static bool descent_direction(descent *d)
 {
     enum { TRIES = 16 };
@@ -186,7 +188,7 @@ static bool descent_direction(descent *d)
     return ok;
 }
 
-/* how far nodes are from those places */
+/* The largest distance of nodes from these positions. */
 static double farthest(const rod_work *w, const double *pos)
 {
     double far = 0;
@@ -197,8 +199,8 @@ static double farthest(const rod_work *w, const double *pos)
     return far;
 }
 
-/* the part of the increment that turns no node far, and moves none by more than a part of the least radius
-   against those that it may come to touch */
+/* The fraction of the increment that rotates no node far, and moves none by more than a fraction of the least
+   radius relative to nodes that it may touch. */
 static double descent_part(const descent *d, double *size)
 {
     rod_work *w = d->w;
@@ -213,8 +215,8 @@ static double descent_part(const descent *d, double *size)
     return fmin(part, fmax(little, contacts_room(w)));
 }
 
-/* A rod that went through itself changed its writhe by two.  On a long way this is checked after each part of
- * a radius: nodes may be so far apart that the pairs they make do not see it. */
+/* If a rod passed through itself, its writhe changed by two. On a long way this is checked after each half
+   radius: nodes may be so far apart that their pairs do not detect it. */
 static bool descent_crossed(descent *d)
 {
     rod_work *w = d->w;
@@ -232,14 +234,15 @@ static void descent_go(descent *d, double part)
 {
     rod_work *w = d->w;
     state_copy(w, w->state.pos, w->state.rot, d->pos, d->rot);
-    /* closest points follow from where they were, not from where a longer step took them */
+    /* closest points start from those before the search, not from those of a longer trial */
     contacts_back_tried(w);
     rod_update(w, d->step, part);
     contacts_follow(w);
 }
 
-/* The increment is cut until the potential falls; how often, or -1: it does not.  The potential has a corner
- * in its slope where a pair comes to touch, of which the second derivative does not know. */
+/* Shortens the increment until the potential decreases; returns how often, or -1: it does not decrease. Where
+   a pair begins to touch, the slope of the potential has a corner that its second derivative does not
+   contain. */
 static int descent_search(descent *d, double part, double slope)
 {
     enum { CUTS = 8 };
@@ -257,9 +260,9 @@ static int descent_search(descent *d, double part, double slope)
     return -1;
 }
 
-/* Forces that turn with the sections are those that an increment leads to linearly: of a state that it passed
- * through, small turns of stiff rods make large ones, which have no part in the next direction.  Only where
- * rods lie along each other: elsewhere the states that are found would be others, beyond a snap. */
+/* Forces that rotate with the sections are those that an increment predicts linearly: in intermediate states,
+   small rotations of stiff rods cause large forces that mean nothing for the next direction. Only for rods
+   along each other; for other rods, different states would be found, beyond a snap. */
 static void forces_both(descent *d)
 {
     rod_work *w = d->w;
@@ -275,9 +278,9 @@ static void forces_part(descent *d, double part)
         d->w->given[i] = d->before[i] + part * (d->after[i] - d->before[i]);
 }
 
-/* One increment; its size by the length and in angles, as it would be without a strong shift.  Shifted more
- * where the potential is not what its second derivative says: it is shorter then, and closer to the steepest
- * descent. */
+/* One increment; *size: relative to the length and in angles, as it would be without a large shift. If the
+   potential differs from its quadratic model, the shift is increased: the increment becomes shorter, and
+   closer to the steepest descent. */
 static bool descent_step(descent *d, double *size)
 {
     enum { TRIES = 12 };
@@ -314,8 +317,8 @@ static double descent_firm(const rod_work *w)
     return contacts_lined(w) ? FIRM_LINE : FIRM;
 }
 
-/* Pairs that came near on a long way join; springs become firmer where rods sink into each other, and softer
-   again where they need not be as firm. */
+/* Adds pairs that came near on a long way. Springs become stiffer if rods overlap deeply, and softer again if
+   less stiffness is enough. */
 static void descent_look(descent *d, double *press, double least)
 {
     rod_work *w = d->w;
@@ -349,7 +352,7 @@ static bool descent_least(descent *d, double enough, int most, double *press, do
     return false;
 }
 
-/* supports go where they are to be, the rest follows linearly */
+/* Moves supports to their goals; the rest follows linearly. */
 static bool descent_lead(descent *d)
 {
     enum { PIECES = 200 };
@@ -387,17 +390,18 @@ static bool descent_lead(descent *d)
 }
 
 /* ---- bounds of friction from round to round ---- */
-/* Bounds b give normal forces, and those other bounds g(b): b = g(b) is wanted.  Where forces of neighbours
-   answer each other this converges slowly, or swings.  So g is corrected by what the last rounds say of its
-   slope (Anderson): the combination of their differences that takes most of g - b away. */
+/* Bounds b of friction lead to normal forces, which give other bounds g(b); a solution has b = g(b). If
+   forces of neighbours affect each other, simple iteration converges slowly, or oscillates. So g is corrected
+   with its slope, estimated from the last rounds (Anderson acceleration): the combination of their
+   differences that removes most of g - b. */
 enum { MIXED = 5 };
 typedef struct mixer {
-    int n, kept;    /* pairs; rounds */
-    uint64_t pairs; /* which: others begin anew */
+    int n, kept;    /* number of pairs, and of stored rounds */
+    uint64_t pairs; /* hash of the pairs; other pairs start anew */
     double *used, *f[MIXED], *g[MIXED];
 } mixer;
 
-/* of a pair, or, behind them all, of a hat */
+/* The bound of a pair, or, with numbers beyond all pairs, of a hat. */
 static double *bound_of(const rod_contacts *k, int i)
 {
     size_t at = (size_t)i;
@@ -417,7 +421,7 @@ static uint64_t pairs_now(const rod_contacts *k)
     return h;
 }
 
-/* the bounds that the round was solved with */
+/* Stores the bounds with which the round was solved. */
 static void mixer_use(mixer *m, rod_work *w)
 {
     const rod_contacts *k = w->contact;
@@ -436,7 +440,7 @@ static void mixer_use(mixer *m, rod_work *w)
         m->used[i] = *bound_of(k, i);
 }
 
-/* difference of two rounds, without what those before have of it; false: nothing is left */
+/* The difference of two rounds, orthogonal to those before; false: nothing remains. */
 static bool difference(const mixer *m, int i, double *const *q, double *const *p, int known, double *dq,
                        double *dp)
 {
@@ -459,7 +463,7 @@ static bool difference(const mixer *m, int i, double *const *q, double *const *p
     return left > DIRECTION_NEW * sqrt(size) && left > 0;
 }
 
-/* the bounds of the next round */
+/* Computes the bounds of the next round. */
 static void mixer_next(mixer *m, rod_work *w)
 {
     rod_contacts *k = w->contact;
@@ -518,7 +522,8 @@ static descent descent_new(rod_work *w, double t)
     return d;
 }
 
-/* moments and forces that follow have no potential, nor has a roll that is held about an axis that is free */
+/* Do loads and supports have a potential? Moments and follower forces have none, nor has a held roll if its
+   axis is free. */
 bool rod_has_potential(const rod_work *w)
 {
     for (int i = 0; i < w->ends.nhold; i++) {
@@ -529,7 +534,7 @@ bool rod_has_potential(const rod_work *w)
     return !w->lasting && !w->motion && !w->ro->penalty;
 }
 
-/* what a descent changes of the contacts */
+/* What a descent changes in the contacts. */
 typedef struct springs {
     double *stiff, grip;
 } springs;
@@ -550,7 +555,7 @@ static void springs_back(rod_work *w, const springs *s)
     memcpy(k->k, s->stiff, (size_t)w->rp->npair * sizeof *s->stiff);
 }
 
-/* Newton's method on the law itself, from where the rounds came to; what it finds elsewhere does not count */
+/* Newton's method for the law itself, from the result of the rounds; a result far away does not count. */
 static bool descent_polish(descent *d)
 {
     rod_work *w = d->w;
@@ -567,8 +572,8 @@ static bool descent_polish(descent *d)
     return false;
 }
 
-/* Where a short way begins: springs that rods sink into by a part of the radius, however fine the mesh is. On
- * firm ones a descent creeps along a valley. */
+/* Initial stiffness for short ways: rods sink into springs by a fraction of the radius, for any mesh. With
+   stiff springs a descent moves slowly along a valley. */
 static double descent_soft(const rod_work *w)
 {
     double soft = SOFT;
@@ -577,15 +582,16 @@ static double descent_soft(const rod_work *w)
     return soft;
 }
 
-/* From the springs of Newton's method to those of a descent: softer, and slip softer than gaps. */
+/* Replaces the springs of Newton's method by those of a descent: softer, and softer for slip than for gaps.
+ */
 static void descent_springs(rod_work *w, double press)
 {
     w->contact->grip = 0.1;
     contacts_press(w, press);
 }
 
-/* Increments by the length that a round ends with: springs make less than a part of the last change of forces
- * of it. */
+/* Size of increments at which a round ends, relative to the length: the remaining change of spring forces is
+   a fraction of the change of forces in the last round. */
 static double descent_enough(const rod_work *w, double change)
 {
     const rod_contacts *k = w->contact;
@@ -598,9 +604,9 @@ static double descent_enough(const rod_work *w, double change)
     return fmin(DESCENT_COARSE, fmax(ROD_END_STIFF, DESCENT_PART * fmin(1, change) * give / rod_length(w)));
 }
 
-/* The rounds converge linearly; the law itself takes over where they are near.  parted: from a state in which
-   lines overlap, to one in which they do not.  Where rods cross, that may be several radii away, as it turns
-   them about each other; softer springs would throw them apart first. */
+/* The rounds converge linearly; near the solution, Newton's method for the law takes over. parted: from a
+   state in which lines overlap to one in which they do not. If rods cross, that state may be several radii
+   away, because they rotate about each other; softer springs would push them apart first. */
 bool rod_descend(rod_work *w, double t, bool parted)
 {
     enum { ROUNDS = 200, INCREMENTS = 300, LONG = 1000 };
@@ -638,7 +644,7 @@ bool rod_descend(rod_work *w, double t, bool parted)
         }
         mixer_next(&mix, w);
         contacts_find(w);
-        /* lines that overlap between hats or pairs are held apart while multipliers settle */
+        /* lines that overlap between hats or pairs are held apart while multipliers converge */
         if (!w->start && contacts_lined(w) && left < DESCENT_SAG * rod_least_radius(w) &&
             !contacts_part(w, w->ro->tolerance)) {
             contacts_follow(w);

@@ -1,11 +1,11 @@
-/* rod_dynamics: rods with a mass, in time.  A step goes from state 0 to state 1 with r1 - r0 = h (v0 + v1)/2
-   and R1 = R0 cay(h (W0 + W1)/2), W being the spin in the frame of the section.  Momentum changes by what
-   acts: elements by rod_step.c, loads at the middle of the step, contact at its end.  Since the axis of
-   cay(phi) is the same in both frames, phi.(R1 J W1 - R0 J W0) = h (T1 - T0): energy and momentum of a rod
-   that is left alone stay what they are, at any step. With theta > 1/2 the end of a step weighs more, in
-   velocities and strains, and energy is taken from what the steps do not follow. Positions have the mass
-   matrix of the cubic elements; the inertia of turns lies at the nodes, by the 3/8 rule.  Contact takes
-   energy and gives none. */
+/* rod_dynamics: rods with a mass, in time. A step goes from state 0 to state 1 with r1 - r0 = h (v0 + v1)/2
+   and R1 = R0 cay(h (W0 + W1)/2), where W is the angular velocity in the frame of the section. The change of
+   momentum is caused by elements (rod_step.c), loads at the middle of the step, and contact at its end. The
+   axis of cay(phi) is the same in both frames, so phi.(R1 J W1 - R0 J W0) = h (T1 - T0): energy and momentum
+   of a free rod are conserved, for any step. With theta > 1/2 the end of a step has more weight, in
+   velocities and strains, which dissipates energy of motions that the steps do not resolve. Translation has
+   the mass matrix of the cubic elements; rotary inertia is at the nodes, by the 3/8 rule. Contact dissipates
+   energy and never adds any. */
 #include "rod_work.h"
 #include "base/tolerances.h"
 #include <math.h>
@@ -13,12 +13,12 @@
 
 enum { DRIVEN_PLACE = 1, DRIVEN_FRAME = 2 };
 struct rod_motion {
-    /* 6 a node: velocity in space, spin in the frame of the section, at the beginning of the step; of what is
-     * held at its end */
+    /* 6 per node: velocity in space and angular velocity in the frame of the section, at the start of the
+       step; velocities of supports at its end. */
     double *vel, *goal;
-    uint8_t *driven; /* by node: what is held, so that its velocity is that of the support */
-    double *left;    /* residual of the last step: what supports give */
-    /* weight of the end of a step; the step; work of loads and supports; what the last step lacks of balance
+    uint8_t *driven; /* by node: supported dofs, whose velocity is that of the support */
+    double *left;    /* residual of the last step: reactions of supports */
+    /* Weight of the end of a step; the step; work of loads and supports; defect of balance of the last step.
      */
     double theta, dt, worked, missed;
 };
@@ -35,7 +35,8 @@ bool rod_moves(const rod_program *rp)
 }
 
 /* ---- velocities ---- */
-/* the increment of a node over the step: of the place, and cay of the turn in the frame of the section */
+/* The increment of a node over the step: of the position, and cay of the rotation in the frame of the
+   section. */
 static void moved_by(const rod_work *w, int node, double *x)
 {
     for (int k = 0; k < 3; k++)
@@ -48,7 +49,7 @@ static bool driven(const rod_motion *d, int node, int k)
     return d->driven[node] & (k < 3 ? DRIVEN_PLACE : DRIVEN_FRAME);
 }
 
-/* velocities at the end of the step, x being the increment */
+/* Velocities at the end of the step; x is the increment. */
 static void velocity_end(const rod_motion *d, int node, const double *x, double *v)
 {
     for (int k = 0; k < 6; k++)
@@ -56,8 +57,8 @@ static void velocity_end(const rod_motion *d, int node, const double *x, double 
                                   : (x[k] / d->dt - (1 - d->theta) * d->vel[6 * node + k]) / d->theta;
 }
 
-/* velocity of a support at t, from two values at a small distance e on one side: f' = (4 (f(t) - f(t - e)) -
- * (f(t) - f(t - 2 e)))/(2 e) */
+/* Velocity of a support at t, from one-sided differences with a small distance e: f' = (4 (f(t) - f(t - e)) -
+   (f(t) - f(t - 2 e)))/(2 e). */
 static void support_velocity(rod_work *w, const rod_hold *h, double t, double e, double *v)
 {
     double now[9], at[9], q[4], q1[4], d[2][3];
@@ -89,7 +90,7 @@ static void drive(rod_work *w, double t, double e, double *v)
     rod_follow(w, v);
 }
 
-/* joined sections start with one velocity */
+/* Joined sections must start with one velocity. */
 static bool velocities_meet(rod_work *w)
 {
     rod_motion *d = w->motion;
@@ -112,7 +113,8 @@ static bool velocities_meet(rod_work *w)
     return true;
 }
 
-/* what the model says; where it gives no spin, sections turn with the line: d3 x v' */
+/* Initial velocities of the model. Without given angular velocities, sections rotate with the line: d3 x v'.
+ */
 static bool velocities_start(rod_work *w, const rod_mesh *m, int rod)
 {
     const rod_spec *sp = m->spec;
@@ -159,7 +161,7 @@ static void turn_inertia(const double *J, const rod_motion *d, int node, const d
         f[3 + i] += k * (y[i] - z[i]);
     if (!K)
         return;
-    /* turned by th, phi grows by th + phi x th/2 + phi (phi.th)/4, and R1^T pi0 by R1^T pi0 x th */
+    /* a rotation by th changes phi by th + phi x th/2 + phi (phi.th)/4, and R1^T pi0 by R1^T pi0 x th */
     double P[9] = { 0, -phi[2], phi[1], phi[2], 0, -phi[0], -phi[1], phi[0], 0 },
            Z[9] = { 0, -z[2], z[1], z[2], 0, -z[0], -z[1], z[0], 0 };
     for (int i = 0; i < 9; i++)
@@ -172,7 +174,7 @@ static void turn_inertia(const double *J, const rod_motion *d, int node, const d
         }
 }
 
-/* a body at a section; in the first element that has its node, as loads are */
+/* A body at a section; as for loads, in the first element that contains its node. */
 static void lump_put(const rod_work *w, const double *lump, int node, const double *x, const double *v,
                      double *f, double *K)
 {
@@ -277,14 +279,14 @@ const double *rod_left(const rod_work *w)
     return w->motion->left;
 }
 
-/* of a step, as parts of the residual */
+/* Forces of a step, as parts of the residual. */
 typedef struct forces {
     double *load, *touch, *mass;
 } forces;
 
-/* The work of a step: of loads and of supports; of contact, damping and theta, which is lost.  A support
-   works with the mean of its velocities against inertia, and on the way against the rest: then the energies
-   add up exactly. */
+/* Work of a step: by loads and supports; by contact, damping and theta, which is dissipated. A support works
+   with the mean of its velocities against inertia, and along its displacement against everything else: then
+   the energies add up exactly. */
 static void account(rod_work *w, const forces *f)
 {
     rod_motion *d = w->motion;
@@ -323,7 +325,8 @@ static void account(rod_work *w, const forces *f)
     memcpy(d->vel, now, (size_t)w->ndof * sizeof *now);
 }
 
-/* forces balance, by the largest of them or by what bends the rod; small increments alone do not prove it */
+/* Do forces balance, relative to the largest of them or to the forces that bend the rod? Small increments
+   alone do not prove it. */
 static bool balanced(rod_work *w, const forces *f)
 {
     rod_motion *d = w->motion;
@@ -338,7 +341,7 @@ static bool balanced(rod_work *w, const forces *f)
     return d->missed < BALANCE_LOOSE;
 }
 
-/* a step was solved for: is it one, and what does it make of energies and velocities */
+/* After a solve: is it a valid step? Updates energies and velocities. */
 static bool settle(rod_work *w, double t)
 {
     arena_pos mark = arena_mark(w->tmp);
@@ -362,12 +365,12 @@ static bool settle(rod_work *w, double t)
 }
 
 /* ---- steps ---- */
-/* where the velocities lead, and the supports */
+/* First guess from the velocities, and the supports. */
 static void predict(rod_work *w)
 {
     const rod_motion *d = w->motion;
     for (int i = 0; i < w->N; i++) {
-        /* cay turns by 2 atan(a) */
+        /* the angle of cay is 2 atan(a) */
         double th[3], a = norm3(d->vel + 6 * i + 3) * d->dt / 2,
                       k2 = a > ROUND_ROOT ? d->dt * atan(a) / a : d->dt;
         for (int k = 0; k < 3; k++) {
@@ -422,7 +425,7 @@ bool rod_motion_new(rod_work *w, double dt)
     for (int i = 0; i < w->rp->nrod; i++)
         if (!velocities_start(w, &w->mesh[i], i))
             return false;
-    for (int k = 0; k < w->N; k++) /* a node that follows moves with its support */
+    for (int k = 0; k < w->N; k++) /* nodes that follow others move with their supports */
         d->driven[k] |= rod_driven_by(w, k, d->driven);
     return velocities_meet(w);
 }
@@ -441,7 +444,7 @@ static bool motion_start(void *of, run_clock *c)
     return true;
 }
 
-/* shorter where supports turn far in it */
+/* The step is shortened if supports rotate far in it. */
 static step_outcome motion_go(void *of, run_clock *c, double h, double to)
 {
     rod_work *w = of;

@@ -1,6 +1,6 @@
-/* rod_grow: natural strains that change with the load parameter.  A rod whose natural length is g times that
-   of its mesh has the energy of strains v/g and u/g over g ds: that is B/g (v - g v0)^2/2 + A/g (u - g
-   u0)^2/2 over ds.  A natural curvature that changes adds its change since t = 0 to that of the shape. */
+/* rod_grow: natural strains that change with the load parameter. A rod whose natural length is g times that
+   of its mesh has the energy of the strains v/g and u/g over g ds: B/g (v - g v0)^2/2 + A/g (u - g u0)^2/2
+   over ds. A changing natural curvature adds its change since t = 0 to that of the shape. */
 #include "rod_work.h"
 #include <math.h>
 #include <string.h>
@@ -51,7 +51,7 @@ bool rod_grow_new(rod_work *w)
     return true;
 }
 
-/* a point of integration; v, u: natural strains that the shape has; base: its sections */
+/* At a point of integration; v, u: natural strains of the shape; base: its sections. */
 static bool grow_point(rod_work *w, int rod, int k, double t, double tau, const double *v, const double *u,
                        const double *base)
 {
@@ -89,7 +89,7 @@ bool rod_grow(rod_work *w, double t, double tau)
         const rod_mesh *m = &w->mesh[r];
         const double *shape = w->grown.strains + 6 * at;
         for (int k = 0; grows(m->spec) && k < 3 * m->ne; k++) {
-            /* those that a shape leads to were put there just now */
+            /* on the way to a shape they have just been stored there */
             const double *v = (w->goal0 ? m->v0 : shape) + 3 * k, *u = v + 9 * m->ne;
             double keep[6] = { v[0], v[1], v[2], u[0], u[1], u[2] };
             if (!grow_point(w, r, k, t, tau, keep, keep + 3, w->grown.sections + 18 * (at + k)))
@@ -99,7 +99,7 @@ bool rod_grow(rod_work *w, double t, double tau)
     return true;
 }
 
-/* what drives the state as t changes: loads, and natural strains; those must be the ones at t */
+/* Derivative by t of the residual: loads, and natural strains (which must be those at t). */
 void rod_driving(rod_work *w, double t, double *res)
 {
     rod_loads(w, t, res);

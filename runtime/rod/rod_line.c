@@ -1,15 +1,15 @@
-/* rod_line: where rods lie along each other.  At the beginning of a step places of integration on rod a, two
-   between the tops of two hats, look for the closest places on rod b; those that follow each other on both
-   rods are a line.  A hat whose places all belong to it, and have nearly the same distance, carries forces;
-   rods that cross, or part, touch in pairs of points.  Places stay where they are on rod a until the next
-   step. */
+/* rod_line: finds where rods lie along each other. At the start of a step, points of integration on rod a
+   (two between the tops of neighbouring hats) get their closest points on rod b. Points that follow each
+   other on both rods form a line. A hat whose points all belong to a line, and have nearly the same distance,
+   carries forces. Rods that cross, or separate, touch in pairs of points. Points of integration stay at their
+   places on rod a until the next step. */
 #include "rod_touch.h"
 #include "base/tolerances.h"
 #include <math.h>
 #include <string.h>
 
-/* ---- places ---- */
-/* of rod a across from rod b; next: the one that follows in its line, -1: none */
+/* ---- points of integration ---- */
+/* A point of rod a opposite rod b; next: the following point of its line, -1: none. */
 typedef struct place {
     int at, next, before;
     touch c;
@@ -19,7 +19,7 @@ typedef struct line_search {
     rod_work *w;
     int pair, n; /* intervals between tops of hats */
     vec(place) place;
-    int *first; /* of each number along rod a */
+    int *first; /* first point of each number along rod a */
 } line_search;
 
 static const rod_mesh *rod_a(const line_search *s)
@@ -83,7 +83,7 @@ static void places_find(line_search *s)
     s->first[2 * s->n] = (int)s->place.n;
 }
 
-/* the place that follows: on rod b no further away than twice the way on rod a */
+/* Links each point to its successor: on rod b it is at most twice as far away as on rod a. */
 static void places_link(line_search *s)
 {
     const rod_mesh *a = rod_a(s), *b = rod_b(s);
@@ -105,7 +105,7 @@ static void places_link(line_search *s)
 }
 
 /* ---- hats ---- */
-/* the hat with that number and that first place; false: its places are no line, or far apart */
+/* The hat with this number and this first point; false: its points form no line, or are far apart. */
 static bool hat_at(const line_search *s, int number, int first, line_hat *h)
 {
     const double flat = LINE_FLAT * rod_a(s)->radius;
@@ -137,12 +137,13 @@ static bool hat_at(const line_search *s, int number, int first, line_hat *h)
     return most - least <= flat && least < 0.5 * s->w->contact->clear[s->pair] && !touch_held(s->w, &top);
 }
 
-/* hats that follow each other on one line, from number on; the first place of each; how many */
+/* Hats that follow each other on one line, from `number` on; stores the first point of each and returns their
+   number. */
 static int line_from(const line_search *s, int number, int first, const bool *taken, line_hat *h)
 {
     int n = 0;
     while (number + n <= s->n && first >= 0 && !taken[first] && hat_at(s, number + n, first, &h[n])) {
-        /* the next hat begins two places further on, but for the first hat, which is a half */
+        /* the next hat begins two points farther on; the first hat is only half a hat */
         int skip = number + n == 0 ? 0 : 2;
         n++;
         for (int k = 0; k < skip && first >= 0; k++)
@@ -151,7 +152,7 @@ static int line_from(const line_search *s, int number, int first, const bool *ta
     return n;
 }
 
-/* forces of the hat that was there, or of pairs that stood where it stands */
+/* Takes the forces of the previous hat at this place, or of pairs there. */
 static void hat_inherit(const rod_work *w, line_hat *h)
 {
     const rod_contacts *k = w->contact;
@@ -172,7 +173,7 @@ static void hat_inherit(const rod_work *w, line_hat *h)
     }
 }
 
-/* places join the list as hats need them; `to` is where each place stands there, -1: not yet */
+/* Adds the points that hats need to the list; `to`: index of each point there, -1: not added yet. */
 static void hat_add(line_search *s, line_hat *h, touches *list, line_hats *line, int *to)
 {
     for (int j = 0; j < h->n; j++) {
@@ -218,7 +219,7 @@ static void pair_lines(rod_work *w, int pair, touches *list, line_hats *line)
 }
 
 /* ---- the list ---- */
-/* a pair of points where a line is now */
+/* Is there a line now at the place of this pair of points? */
 static bool covered(const touch *c, const touches *list)
 {
     for (size_t i = 0; i < list->n; i++)
@@ -228,7 +229,7 @@ static bool covered(const touch *c, const touches *list)
     return false;
 }
 
-/* what a hat carried that is gone, to the pairs in its place */
+/* Moves the force of a hat that no longer exists to the pairs at its place. */
 static void hat_leave(const rod_work *w, const line_hat *h, const line_hats *line, touches *list)
 {
     touch *best = NULL;

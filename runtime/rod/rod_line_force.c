@@ -1,6 +1,6 @@
-/* rod_line_force: forces where rods lie along each other, per length, linear between the tops of hats.  With
-   one multiplier for each hat they do not swing from place to place, as forces of single pairs do that are as
-   close as nodes. */
+/* rod_line_force: forces of rods that lie along each other, per length, linear between the tops of hats. With
+   one multiplier for each hat they do not alternate, as forces of single pairs at the distance of nodes do.
+   */
 #include "rod_touch.h"
 #include "base/linalg.h"
 #include <math.h>
@@ -53,7 +53,7 @@ static void hats_measure(rod_work *w)
 }
 
 /* ---- forces ---- */
-/* f = by (e e part of it kept or not): what slips resists across its direction e alone */
+/* Stiffness of friction across the direction e of slip. */
 static void grip_across(line_hat *h, double k, const double *e)
 {
     for (int p = 0; p < 2; p++)
@@ -67,7 +67,7 @@ static void grip_all(line_hat *h, double k)
     h->grip[0] = h->grip[3] = k;
 }
 
-/* springs: l - kt slip, cut to the bound, from where it slips */
+/* Springs: l - kt slip, limited to the bound; `from`: the size at which it slips. */
 static void hat_springs(line_hat *h, double kt, double from, double bound, double mu)
 {
     double y[2] = { h->l[0] - kt * h->slip[0], h->l[1] - kt * h->slip[1] }, size = hypot(y[0], y[1]);
@@ -83,7 +83,7 @@ static void hat_springs(line_hat *h, double kt, double from, double bound, doubl
     }
 }
 
-/* multipliers as unknowns, as in friction_unknown of rod_touch.c */
+/* Multipliers as unknowns, as in friction_unknown of rod_touch.c. */
 static void hat_unknown(line_hat *h, double r, double hard, double from, double bound, double mu)
 {
     double x[2] = { h->l[0] - r * h->slip[0], h->l[1] - r * h->slip[1] }, size = hypot(x[0], x[1]);
@@ -145,7 +145,8 @@ void lines_force(rod_work *w)
 }
 
 /* ---- derivatives ---- */
-/* of the gap of a hat and of its two slips, by the dofs of its places; dofs come in threes */
+/* Derivatives of the gap of a hat and of its two slips with respect to the dofs of its points; dofs come in
+   threes. */
 enum { HAT_DOFS = HAT_PLACES * 3 * (2 * WINDOW + 2) };
 typedef struct hat_slopes {
     int n, dof[HAT_DOFS];
@@ -177,7 +178,7 @@ static void slopes_row(hat_slopes *s, const rod_mesh *m, double x, double by, co
             slopes_add(s, 6 * (m->first + r.first + i), by * r.w[i], along, which);
 }
 
-/* a section turns: R (theta x arm) along a direction */
+/* Rotation of a section: R (theta x arm) along a direction. */
 static void slopes_turn(const rod_work *w, hat_slopes *s, int node, const double *arm, double by,
                         const double *along, int which)
 {
@@ -207,7 +208,7 @@ static void slopes_of(const rod_work *w, const line_hat *h, hat_slopes *s)
     }
 }
 
-/* forces follow the gap and the slips of the hat */
+/* Adds the derivatives of forces by the gap and the slips of the hat. */
 static void hat_put(rod_work *w, const line_hat *h, rod_sparse *K)
 {
     hat_slopes s;
@@ -231,7 +232,7 @@ void lines_put(rod_work *w, rod_sparse *K)
             hat_put(w, &w->contact->line.at[i], K);
 }
 
-/* multipliers after an increment, of which a part is taken */
+/* Multipliers after a part of an increment. */
 static void hat_predict(rod_work *w, line_hat *h, const double *dx, double part)
 {
     hat_slopes s;

@@ -1,5 +1,5 @@
-/* rod_linear: the linear problem of a Newton step.  Without contact the nodes inside elements are eliminated
-   and the rest is a band, with contact the whole goes to a sparse factorisation. */
+/* rod_linear: the linear problem of Newton's method. Without contact, nodes inside elements are eliminated
+   and the rest is a band matrix; with contact, a sparse factorisation is used. */
 #include "rod_work.h"
 #include "base/linalg.h"
 #include "base/tolerances.h"
@@ -7,7 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-/* SIDES: right sides at most */
+/* SIDES: the largest number of right-hand sides. */
 enum { BAND = 11, LDAB = 3 * BAND + 1, SIDES = 2, INNER = 12 * (12 + SIDES) };
 
 /* ---- state ---- */
@@ -52,8 +52,8 @@ void forces_follow(rod_work *w, const double *dx)
 }
 
 /* ---- the condensed band ---- */
-/* LU of a small matrix with pivoting, applied to m right sides; the sign of its determinant, 0 when it is
- * singular */
+/* LU factorisation of a small matrix with pivoting, applied to m right-hand sides; returns the sign of its
+   determinant, 0 if it is singular. */
 static int lu_small(double *A, int n, double *B, int m)
 {
     int sign = 1;
@@ -111,7 +111,7 @@ static double *band_at(rod_work *w, int i, int j)
     return w->linear.band + (2 * BAND + i - j) + (size_t)j * LDAB;
 }
 
-/* dofs of an element that stay and those that are eliminated */
+/* Dofs of an element that are kept, and those that are eliminated. */
 typedef struct split {
     int nk, ni, keep[ROD_DOFS], in[ROD_DOFS];
 } split;
@@ -138,8 +138,8 @@ static split split_kept(const uint8_t *kept)
     return p;
 }
 
-/* dofs inside an element out: X = Kii^-1 [Kie | fi] is kept for the way back; what is left of the others in
- * `out`, nk rows of nk + m; f: m right sides */
+/* Eliminates dofs inside an element: X = Kii^-1 [Kie | fi] is stored for back substitution; the Schur
+   complement is in `out`, nk rows of nk + m. f: m right-hand sides. */
 static int condense(const double *K, const double *f, int m, const split *p, double *X, double *out)
 {
     double A[144];
@@ -184,7 +184,7 @@ static int band_element(rod_work *w, const double *K, const double *f, int m, do
     return sign;
 }
 
-/* what was eliminated in an element, from what the others do; of right side c of m */
+/* Back substitution of the eliminated dofs of an element, for right-hand side c of m. */
 static void split_back(const split *p, const double *X, int m, int c, double *dx)
 {
     for (int i = 0; i < p->ni; i++) {
@@ -196,8 +196,9 @@ static void split_back(const split *p, const double *X, int m, int c, double *dx
     }
 }
 
-/* The linear problem has places in a unit of length near that of the rods: a matrix of stiffnesses EI/L^3 and
-   EI/L would be singular to the factorisation for rods of some micrometres.  Powers of two cost no digits. */
+/* In the linear problem positions are measured in a unit near the length of the rods. Otherwise a matrix with
+   entries EI/L^3 and EI/L would count as singular for rods of a few micrometres. Powers of two cost no
+   digits. */
 double rod_unit(const rod_work *w, int dof)
 {
     return dof % 6 < 3 ? w->unit : 1;
@@ -278,8 +279,8 @@ static void band_back(rod_work *w, int m, int c, double *dx)
         dx[i] *= rod_unit(w, i);
 }
 
-/* tangent and right sides of an element, the second from `rate` where that is given; the number of its first
- * dof */
+/* Tangent and right-hand sides of an element, the second one from `rate` unless NULL; returns the number of
+   its first dof. */
 static int element_sides(rod_work *w, const rod_mesh *m, int e, const rod_outside *out, const double *rate,
                          double *f, double *K)
 {
@@ -333,7 +334,7 @@ bool rod_solve_band(rod_work *w, double t)
 }
 
 /* ---- eigenvalues near zero ---- */
-/* columns of X, nred long, made orthonormal one after the other; twice, for the digits */
+/* Orthonormalises the columns of X, nred long, one after the other; twice, for accuracy. */
 static void orthonormal(double *X, int n, int m)
 {
     for (int c = 0; c < 2 * m; c++) {
@@ -353,9 +354,9 @@ static void orthonormal(double *X, int n, int m)
     }
 }
 
-/* Subspace iteration with the factors of the last solve of the band.  Two eigenvalues that pass zero
-   together, as where a round section buckles in two directions at once, leave the sign of the determinant as
-   it is; here they are two more.  Those further from zero may be left out or not. */
+/* Subspace iteration with the factors of the last band solve. If two eigenvalues pass zero together (a round
+   section buckles in two directions at once), the sign of the determinant stays, but here their number
+   changes by two. Eigenvalues farther from zero may be missing. */
 int rod_negative(rod_work *w, double *least)
 {
     enum { NEAR = 8, ROUNDS = 15 };
@@ -387,8 +388,8 @@ int rod_negative(rod_work *w, double *least)
     bool ok = eigenvalues(m, H, re, im, work);
     for (int i = 0; ok && i < m; i++) {
         far = fmax(far, hypot(re[i], im[i]));
-        bad += re[i] < 0 &&
-               fabs(im[i]) < -PAIR_REAL * re[i]; /* rounding makes a pair of two that are equal */
+        /* rounding turns two equal eigenvalues into a complex pair */
+        bad += re[i] < 0 && fabs(im[i]) < -PAIR_REAL * re[i];
     }
     *least = far > 0 ? 1 / far : INFINITY;
     arena_release(w->tmp, mark);
@@ -396,7 +397,8 @@ int rod_negative(rod_work *w, double *least)
 }
 
 /* ---- stability ---- */
-/* A = L D L^T without pivots, A symmetric: negative ones are counted; B (n x m) becomes A^-1 B */
+/* A = L D L^T without pivoting, A symmetric; returns the number of negative pivots; B (n x m) becomes A^-1 B.
+ */
 static int ldl_small(double *A, int n, double *B, int m)
 {
     int bad = 0;
@@ -422,8 +424,8 @@ static int ldl_small(double *A, int n, double *B, int m)
     return bad;
 }
 
-/* A roll that is held leaves turns about the axis that go with those across it.  Along them its second
- * derivatives vanish, so that its moment does not come in. */
+/* A support that holds a roll leaves only rotations about the axis that depend on those across it. Along them
+   the second derivatives of the roll vanish, so its moment has no effect. */
 static void roll_held(const rod_work *w, int first, double *K)
 {
     for (int k = 0; w->ends.tilt && k < 8; k++) {
@@ -436,7 +438,7 @@ static void roll_held(const rod_work *w, int first, double *K)
     }
 }
 
-/* the symmetric part of an element's tangent; with what loads do to it */
+/* The symmetric part of an element's tangent, including loads. */
 static void element_symmetric(rod_work *w, const rod_mesh *m, int e, const rod_outside *out, double *K)
 {
     double f[ROD_DOFS] = { 0 };
@@ -447,7 +449,8 @@ static void element_symmetric(rod_work *w, const rod_mesh *m, int e, const rod_o
     roll_held(w, m->first + 3 * e, K);
 }
 
-/* its inner nodes out: the lower half of what is left of the ends; directions inside that lower the energy */
+/* Eliminates its inner nodes: the lower half of the Schur complement; returns the number of inner directions
+   that lower the energy. */
 static int condense_symmetric(const double *K, double *out)
 {
     double A[144], B[144];
@@ -466,7 +469,7 @@ static int condense_symmetric(const double *K, double *out)
     return bad;
 }
 
-/* how many directions lower the energy of rods that touch nothing */
+/* Number of directions that lower the energy, for rods without contact. */
 static int unstable_free(rod_work *w, double t)
 {
     enum { WIDE = BAND + 1 };
@@ -512,8 +515,8 @@ static int unstable_free(rod_work *w, double t)
     return bad;
 }
 
-/* what rounding leaves of a motion that costs no energy, as the turn of a buckled column about its axis, does
- * not count */
+/* Motions without resistance, such as the rotation of a buckled column about its axis, have eigenvalues of
+   the size of rounding; this shift makes them positive. */
 double rod_small_shift(const rod_work *w)
 {
     return SHIFT_SMALL * w->scale / (rod_length(w) * rod_length(w));
@@ -569,8 +572,8 @@ rod_columns rod_columns_of(arena *a, const rod_sparse *s)
     return c;
 }
 
-/* an order of elimination with little fill: that of the threes of dofs which come together, a ninth of the
- * entries; NULL: none found */
+/* An elimination order with little fill: that of groups of three dofs which belong together (a ninth of the
+   entries); NULL: none found. */
 static int *order_threes(arena *a, const rod_columns *c, int n)
 {
     int nb = n / 3, at = 0, *p = arena_array(a, int, nb + 1), *i = arena_array(a, int, c->p[n]),
@@ -593,7 +596,7 @@ static int *order_threes(arena *a, const rod_columns *c, int n)
     return order;
 }
 
-/* residual of everything, drag and contact included, on the unknowns */
+/* Residual on the unknowns of all forces, with drag and contact. */
 static void rod_residual_nodes(rod_work *w, double t, double *res)
 {
     memset(res, 0, (size_t)w->ndof * sizeof *res);
@@ -613,9 +616,9 @@ void rod_residual(rod_work *w, double t, double *res)
     rod_gather(w, res);
 }
 
-/* What is kept of each element, and the number of each unknown among those that are left: positions and turns
-   of nodes inside elements that nothing touches are eliminated; whole: both nodes of an element stay with all
-   they have, or none.  Loads are met by their element. */
+/* Which dofs of each element are kept, and the number of each unknown that remains: positions and rotations
+   of nodes inside elements without contact are eliminated. whole: either all dofs of both inner nodes are
+   kept, or none. Loads belong to their element. */
 static int number_dofs(const rod_work *w, const rod_sparse *C, bool whole, int *number, uint8_t *kept)
 {
     int n = 0;
@@ -638,14 +641,14 @@ static int number_dofs(const rod_work *w, const rod_sparse *C, bool whole, int *
     return n;
 }
 
-/* the unknowns that move what is kept of an element */
+/* The unknowns that move the kept dofs of an element. */
 static void terms_element(const rod_work *w, int first, rod_terms *t)
 {
     for (int i = 0; i < ROD_NODES; i++)
         rod_terms_of(w, first + i, t + 6 * i);
 }
 
-/* x in row and column of dofs, as it meets their unknowns */
+/* Adds x, given for two dofs, at their unknowns. */
 static void sparse_spread(rod_work *w, rod_sparse *S, const int *number, const rod_terms *row,
                           const rod_terms *col, double x)
 {
@@ -673,7 +676,7 @@ static void sparse_element(rod_work *w, int d0, const int *number, const uint8_t
     }
 }
 
-/* unknowns that are none, among those of hinges */
+/* Diagonal entries for dofs that are no unknowns, beside those of hinges. */
 static void sparse_spare(rod_work *w, rod_sparse *S, const int *number, double stiff)
 {
     for (int i = 0; w->ties && i < w->ndof; i++)
@@ -690,7 +693,7 @@ static void sparse_hinges(rod_work *w, const double *f, const int *number, rod_s
             sparse_add(w->tmp, S, number[H.i[k]], number[H.j[k]], H.x[k]);
 }
 
-/* contact: its derivatives, and its forces w->res */
+/* Contact: its derivatives, and its forces w->res. */
 static void sparse_contact(rod_work *w, const rod_sparse *C, const int *number, rod_sparse *S, double *b)
 {
     for (int k = 0; k < C->nz; k++) {
@@ -710,7 +713,7 @@ static void sparse_contact(rod_work *w, const rod_sparse *C, const int *number, 
     }
 }
 
-/* the same with contact, or with joints */
+/* The same with contact, or with joints. */
 bool rod_solve_sparse(rod_work *w, double t, const double *rate, double *dy)
 {
     arena_pos mark = arena_mark(w->tmp);
@@ -789,7 +792,7 @@ static void lower_add(rod_work *w, rod_sparse *S, const int *number, int i, int 
         sparse_add(w->tmp, S, number[i], number[j], x);
 }
 
-/* x at two dofs of nodes, and where they differ what mirrors it, as it meets their unknowns */
+/* Adds x for two dofs of nodes (and its mirror entry if they differ) at their unknowns. */
 static void lower_spread(rod_work *w, rod_sparse *S, const int *number, const rod_terms *a,
                          const rod_terms *b, bool same, double x)
 {
@@ -804,7 +807,7 @@ static void lower_spread(rod_work *w, rod_sparse *S, const int *number, const ro
         }
 }
 
-/* the symmetric part of what the turn of hinges does to moments */
+/* The symmetric part of the derivatives of moments by the rotation of hinges. */
 static void lower_hinges(rod_work *w, double t, const int *number, rod_sparse *S)
 {
     rod_sparse H = { .n = w->ndof };
@@ -817,9 +820,9 @@ static void lower_hinges(rod_work *w, double t, const int *number, rod_sparse *S
     }
 }
 
-/* The same for rods that touch: closed pairs are held by stiff springs, and their forces go on acting as they
-   turn, so that what is counted are directions along which nothing opens or closes.  Pairs that stick are
-   held across too, those that slip are free there. */
+/* The same for rods in contact: closed pairs are held by stiff springs, and their forces follow rotations, so
+   that only directions count along which nothing opens or closes. Sticking pairs are held across the normal
+   too; slipping pairs are free there. */
 static int unstable_touching(rod_work *w, double t)
 {
     arena_pos mark = arena_mark(w->tmp);
@@ -847,7 +850,7 @@ static int unstable_touching(rod_work *w, double t)
                                  i == j, whole ? K[i * ROD_DOFS + j] : ends[12 * i + j]);
         }
     }
-    for (int k = 0; k < C.nz; k++) { /* half of each and of what mirrors it */
+    for (int k = 0; k < C.nz; k++) { /* half of each entry and its mirror entry */
         rod_terms row, col;
         rod_term_of(w, C.i[k], &row);
         rod_term_of(w, C.j[k], &col);
@@ -861,7 +864,7 @@ static int unstable_touching(rod_work *w, double t)
         if (w->ends.held[i] && number[i] >= 0)
             sparse_add(w->tmp, &S, number[i], number[i], w->scale);
     rod_columns A = rod_columns_of(w->tmp, &S);
-    /* rounding has no sign: what it leaves of a motion that costs nothing does not count */
+    /* rounding has no sign: motions without resistance must not count */
     for (int j = 0; j < n; j++)
         for (int k = A.p[j]; k < A.p[j + 1]; k++)
             if (A.i[k] == j)

@@ -1,6 +1,6 @@
-/* rod_load: what acts on rods from outside: dead loads, loads that follow the section, the drag of a viscous
-   motion, inertia.  In a step of time what follows the section acts in the mean of its frames at both ends,
-   dead moments on the cay increment of the turn. */
+/* rod_load: external forces on rods: dead loads, loads that follow the section, drag of a viscous motion,
+   inertia. In a step of time, follower loads act in the mean of the frames at both ends, and dead moments act
+   on the cay increment of the rotation. */
 #include "rod_work.h"
 #include <math.h>
 #include <string.h>
@@ -16,8 +16,8 @@ static void put_cross(const double *b, double *B) /* B += [b]x */
     B[7] += b[0];
 }
 
-/* in the frame of the section a dead moment M acts as R^T M, whose derivative is [R^T M]x; one that follows
- * is what it is */
+/* In the frame of the section a dead moment M acts as R^T M, with derivative [R^T M]x; a follower moment is
+   constant there. */
 static void push_moment(rod_work *w, const rod_push *x, const double *M, double *res, double *block)
 {
     bool follow = x->load->follower, half = follow && w->motion;
@@ -35,7 +35,7 @@ static void push_moment(rod_work *w, const rod_push *x, const double *M, double 
         put_cross(minus, block + 9 * x->node);
 }
 
-/* in space a force that follows acts as R f, whose derivative is -R [f]x */
+/* In space a follower force acts as R f, with derivative -R [f]x. */
 static void push_force(rod_work *w, const rod_push *x, const double *f, double *res, double *block)
 {
     double R[9] = { 1, 0, 0, 0, 1, 0, 0, 0, 1 }, R0[9], C[9] = { 0 }, part = w->motion ? 0.5 : 1;
@@ -103,14 +103,14 @@ static void loads_put(rod_work *w, double t, double *res, double *moment, double
 }
 
 /* ---- drag ---- */
-/* a length of rod as a weight of its nodes: what a viscous motion drags */
+/* The length of rod assigned to a node, as its weight in the drag of a viscous motion. */
 static double drag_of(const rod_mesh *m, int i, int k)
 {
     double a = i > 0 ? m->s[i - 1] : m->s[0], b = i + 1 < m->nn ? m->s[i + 1] : m->s[i];
     return (b - a) / 2 * (k < 3 ? 1 : 0.01 * m->length * m->length);
 }
 
-/* drag against the motion from the beginning of the step; its work is given back */
+/* Drag against the motion since the start of the step; returns its work. */
 static double drag_put(const rod_work *w, double *res)
 {
     double work = 0;
@@ -137,7 +137,7 @@ double rod_drag_work(const rod_work *w)
     return drag_put(w, NULL);
 }
 
-/* ---- both ---- */
+/* ---- loads and drag ---- */
 void rod_loads(rod_work *w, double t, double *res)
 {
     loads_put(w, t, res, NULL, NULL);
@@ -155,7 +155,7 @@ rod_outside rod_outside_at(rod_work *w, double t)
     return o;
 }
 
-/* what an element does by itself: its stiffness, and in time its inertia */
+/* Internal forces of an element: stiffness, and for motions in time inertia. */
 void rod_element_own(rod_work *w, const rod_mesh *m, int e, const double *given, double *f, double *K)
 {
     arena_tick(w->tmp, K ? 10000 : 3000);

@@ -4,8 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-/* the area of a triangle on the unit sphere, with its sign: exact to rounding for thin ones too, of which
- * there are many */
+/* The signed area of a triangle on the unit sphere, accurate to rounding also for the many thin ones. */
 static double sphere_area(const double *a, const double *b, const double *c)
 {
     double bc[3], na = norm3(a), nb = norm3(b), nc = norm3(c);
@@ -14,7 +13,7 @@ static double sphere_area(const double *a, const double *b, const double *c)
     return x == 0 && y == 0 ? 0 : 2 * atan2(y, x);
 }
 
-/* the Gauss integral of two straight pieces, exactly: the area of their quadrangle on the sphere */
+/* The Gauss integral of two straight pieces, exactly: the area of their quadrangle on the sphere. */
 static double gauss_area(const double *a, const double *b, const double *c, const double *d)
 {
     double r13[3], r14[3], r23[3], r24[3];
@@ -25,11 +24,11 @@ static double gauss_area(const double *a, const double *b, const double *c, cons
         r24[k] = d[k] - b[k];
     }
     if (norm3(r14) < CLOSED_ROD * norm3(r13))
-        return 0; /* a closed rod: its first and last pieces lie in a plane */
+        return 0; /* in a closed rod, the first and last pieces lie in a plane */
     return -(sphere_area(r13, r14, r24) + sphere_area(r13, r24, r23));
 }
 
-/* through every k-th point */
+/* For the polygon through every k-th point. */
 static double polygon_writhe(const double *r, int n, int every)
 {
     double sum = 0;
@@ -45,7 +44,7 @@ double rod_writhe_nodes(const rod_result *x, int rod, int every)
     return polygon_writhe(x->r + 3 * x->mesh[rod].first, x->mesh[rod].nn, every);
 }
 
-/* in an element, by the polynomial through its nodes with the slopes R v there */
+/* A point in an element, by the polynomial through its nodes with the slopes R v there. */
 static void between(const rod_mesh *m, const rod_result *y, int e, double part, double *x)
 {
     const double *node = m->s + 3 * e;
@@ -81,8 +80,8 @@ static double refined(arena *a, const rod_mesh *m, const rod_result *y, int piec
     return w;
 }
 
-/* of the smooth line: polygons with 1, 2 and 4 pieces between nodes err by powers of the square of their
- * pieces, which is taken out; long rods get fewer */
+/* For the smooth line: the error of polygons with 1, 2 and 4 pieces between nodes is a series in the square
+   of their length, so extrapolation removes it. Long rods get fewer pieces. */
 double rod_writhe(arena *scratch, const rod_result *x, int rod)
 {
     enum { LONG = 800, VERY_LONG = 2000 };
@@ -97,7 +96,7 @@ double rod_writhe(arena *scratch, const rod_result *x, int rod)
     return (16 * bc - ab) / 15;
 }
 
-/* of the section about its own axis: the integral of u3 */
+/* Rotation of the section about its axis: the integral of u3. */
 double rod_twist(const rod_result *x, int rod)
 {
     const rod_mesh *m = &x->mesh[rod];

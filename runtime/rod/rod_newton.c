@@ -1,5 +1,5 @@
-/* rod_newton: equilibria at a load.  Newton's method with the consistent tangent; rods that touch are solved
-   with springs first, then with multipliers as unknowns; a rod that snaps is followed through a viscous
+/* rod_newton: equilibria at a load. Newton's method with the consistent tangent. Rods in contact are solved
+   with springs first, then with multipliers as unknowns. A rod that snaps is followed through a viscous
    motion. */
 #include "rod_work.h"
 #include "base/tolerances.h"
@@ -61,8 +61,8 @@ bool holds_at(rod_work *w, double t, double tau)
     return rod_grow(w, t, tau);
 }
 
-/* the turn of the frames that are held, from t to t + dt, by small pieces: half a turn more must not look
- * like half a turn less */
+/* The rotation of supported frames from t to t + dt, summed over small pieces: half a turn more must not look
+   like half a turn less. */
 double turn_between(rod_work *w, double t, double dt)
 {
     enum { PIECES = 32 };
@@ -91,8 +91,8 @@ double turn_between(rod_work *w, double t, double dt)
     return most;
 }
 
-/* the angle of a section about its axis from where it started, after the least turn that brings the axes
- * together; what turns across the axis do to it */
+/* The rotation angle of a section about its axis since the start, after the smallest rotation that aligns the
+   axes. tilt: its derivatives by rotations across the axis. */
 static double roll_of(const double *start, const double *q, double *tilt)
 {
     double c[4] = { start[0], -start[1], -start[2], -start[3] }, d[4];
@@ -118,7 +118,7 @@ static void hold_turn(rod_work *w, const rod_hold *h, double *d)
     quat_matrix(q, R);
     for (int k = 0; k < 3; k++)
         b[k] = R[k] * h->goal[0] + R[3 + k] * h->goal[1] + R[6 + k] * h->goal[2];
-    rod_on_axes(w, h->node, b); /* those of a hinge */
+    rod_on_axes(w, h->node, b); /* components along the axes of a hinge */
     double s = hypot(b[0], b[1]), f = s > ANGLE_ZERO ? atan2(s, b[2]) / s : 1;
     d[0] = -b[1] * f;
     d[1] = b[0] * f;
@@ -138,10 +138,11 @@ void holds_put(rod_work *w)
 }
 
 /* ---- Newton ---- */
-/* EASY: iterations in which slip that turns round is held by springs; BRIEF: from a state that is near */
+/* EASY: iterations in which springs replace the friction of reversing slip. BRIEF: for starting from a nearby
+   state. */
 enum { NEWTON_MAX = 30, EASY = 10, BRIEF = 12 };
 
-/* sizes of an increment: positions by the length, and angles */
+/* Size of an increment: positions relative to the length, and angles. */
 double rod_size(const rod_work *w, const double *dx, double *turn)
 {
     double d = 0, a = 0, L = rod_length(w);
@@ -163,15 +164,15 @@ double rod_part_of(const rod_work *w, double turn, double most_turn, bool room)
     return d * cut > reach ? fmin(cut, fmax(reach / d, room ? contacts_room(w) : 0)) : cut;
 }
 
-/* called in every iteration, which may take long */
+/* Called in every iteration, because iterations may take long. */
 bool rod_interrupted(rod_work *w)
 {
     double done = w->o->duration > 0 ? w->t / w->o->duration : 0;
     return run_interrupted(w->o, w->r, done);
 }
 
-/* Increments until they are small: below `enough`.  With multipliers as unknowns (stiff) they follow each
- * increment. */
+/* Newton iterations until increments are smaller than `enough`. If multipliers are unknowns (stiff), they
+   follow each increment. */
 static bool newton_steps(rod_work *w, double t, double enough, bool stiff)
 {
     double best = INFINITY;
@@ -202,12 +203,12 @@ static bool newton_steps(rod_work *w, double t, double enough, bool stiff)
         rod_update(w, w->dx, 1);
         if (stiff)
             contacts_carry(w);
-        /* what stiff springs gave way by in the first is taken back in the second */
+        /* the second increment removes what stiff springs yielded in the first */
         bool small = size < enough && !(stiff && k == 0);
         if (small && w->contact) {
             if (!contacts_project(w, k < EASY))
                 return false;
-            /* pairs that just touch may come and go for ever */
+            /* pairs that just touch may alternate between contact and no contact */
             if (contacts_pattern(w) != pattern && size > ROUND_500 && again++ < 6)
                 continue;
         }
@@ -222,7 +223,7 @@ static bool newton_steps(rod_work *w, double t, double enough, bool stiff)
 static bool newton(rod_work *w, double t, double enough, bool stiff)
 {
     bool ok = newton_steps(w, t, enough, stiff);
-    /* wandering along a motion that costs nothing */
+    /* wandering along a motion without resistance */
     if (!ok && !w->neutral && !w->motion &&
         w->state.last < (w->contact && contacts_rough(w) ? ROD_NEUTRAL_ROUGH : ROD_NEUTRAL)) {
         w->neutral = true;
@@ -275,8 +276,8 @@ bool rod_equilibrium(rod_work *w, double t)
     return w->ro->penalty ? newton(w, t, w->drag > 0 ? ROD_END_DRAG : ROD_END, false) : close_apart(w, t);
 }
 
-/* A state whose pairs are as far apart as they are to be now, from one where they are less far: at once, or a
- * part of the way, which the next round goes on from.  skin: how far they were. */
+/* From a state whose pairs are less far apart than required now, finds one with the required distances: at
+   once, or part of the way, from which the next round continues. skin: previous distances. */
 static bool apart_round(rod_work *w, double t, const double *skin, double *goal)
 {
     enum { PARTS = 3 };
@@ -305,8 +306,8 @@ static bool apart_round(rod_work *w, double t, const double *skin, double *goal)
     return ok;
 }
 
-/* rods that overlap between their pairs are held further apart; where no state is found then, all is as
- * before */
+/* Rods that overlap between their pairs are held farther apart; if no state is found, the previous one is
+   restored. */
 bool rod_apart(rod_work *w, double t)
 {
     enum { ROUNDS = 24 };
@@ -351,7 +352,8 @@ static double moved(const rod_work *w)
     return d;
 }
 
-/* a step against the drag c (0: to rest), which counts for friction like any other; false: as before */
+/* A step with the drag c (0: to rest), which counts for friction like any other step; false: the state is
+   unchanged. */
 static bool flow_step(rod_work *w, double t, double c, double most)
 {
     if (w->contact) {
@@ -373,7 +375,7 @@ static bool flow_step(rod_work *w, double t, double c, double most)
     return false;
 }
 
-/* at rest, and stable where that is required */
+/* Finds the state at rest; it must be stable if `stable` is set. */
 static bool flow_rests(rod_work *w, double t, double most, bool stable)
 {
     arena_pos mark = arena_mark(w->tmp);
@@ -390,7 +392,7 @@ static bool flow_rests(rod_work *w, double t, double most, bool stable)
     return ok;
 }
 
-/* so much drag that the tangent is positive: with less, a step would come to rest on a saddle */
+/* Increases drag until the tangent is positive definite: with less, a step would end on a saddle. */
 static double drag_enough(rod_work *w, double t, double c)
 {
     for (int k = 0; k < 20; k++, c *= 3) {
@@ -403,12 +405,12 @@ static double drag_enough(rod_work *w, double t, double c)
     return c;
 }
 
-/* A way down in energy, as through a very viscous fluid, in steps that make moderate turns: for rods that
- * buckled, snap or lost their balance in contact. */
+/* A motion in a very viscous fluid, along decreasing energy, in steps with moderate rotations: for rods that
+   buckle, snap or lose their balance in contact. */
 bool rod_flow(rod_work *w, double t)
 {
-    /* in contact stability is required for so long: a state that creeps along a flat way is taken where it
-     * rests */
+    /* FLOW_CLEAR: with contact, stability is required for this many steps; a state that creeps along a flat
+       valley is accepted where it comes to rest */
     enum { FLOW_MAX = 600, FLOW_CLEAR = 80 };
     double unit = w->scale / (rod_length(w) * rod_length(w)), c = 1e3 * unit, rest = FLOW_REST, down = 0.3;
     for (int k = 0; k < FLOW_MAX && c < 1e15 * unit && !rod_interrupted(w); k++) {
@@ -439,8 +441,8 @@ bool rod_flow(rod_work *w, double t)
     return false;
 }
 
-/* ---- from the last step to the next ---- */
-/* the increment of a step that was taken, from pos0, rot0; none: the next one starts from where it is */
+/* ---- from one step to the next ---- */
+/* Stores the increment of the last step, from pos0, rot0; dt = 0: the next step starts without prediction. */
 void rod_way(rod_work *w, double dt)
 {
     w->way_dt = dt;
@@ -451,7 +453,8 @@ void rod_way(rod_work *w, double dt)
     }
 }
 
-/* the same way again, where it is not a long one and nothing touches: what sticks would be torn off */
+/* Predicts the same increment again, if it is not long and nothing touches (prediction would tear off
+   sticking contacts). */
 void rod_go_on(rod_work *w)
 {
     double turn, k = w->way_dt > 0 ? w->guess / w->way_dt : 0;
@@ -460,7 +463,8 @@ void rod_go_on(rod_work *w)
         rod_update(w, w->way, k);
 }
 
-/* a small push that no symmetry survives, and that leaves rods that touch on their side of each other */
+/* A small disturbance that breaks every symmetry, and leaves rods in contact on the same sides of each other.
+ */
 void rod_nudge(rod_work *w)
 {
     double most = w->contact && contacts_near(w) ? 0.1 * rod_least_radius(w) : INFINITY;

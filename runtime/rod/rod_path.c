@@ -1,5 +1,4 @@
-/* rod_path: rods along a load: steps, loads at which the tangent becomes singular, states that are left for
- * others. */
+/* rod_path: rods along a load: steps, critical loads, and states that are left for stable ones. */
 #include "rod_work.h"
 #include "base/tolerances.h"
 #include <math.h>
@@ -7,7 +6,7 @@
 #include <string.h>
 
 /* ---- a step ---- */
-/* shorter than the radius: pieces from end to end of them go through each other where rods do */
+/* Are elements shorter than the radius? Then their chords pass through each other when rods do. */
 static bool short_elements(const rod_mesh *m)
 {
     double most = 0;
@@ -16,8 +15,8 @@ static bool short_elements(const rod_mesh *m)
     return most <= 1.0001 * m->radius;
 }
 
-/* A rod that goes through itself changes its link by two: such a step is not a motion.  Only checked where
- * contact acts.  Without rot: the writhe alone. */
+/* If a rod passes through itself, its link changes by two: such a step is not a motion. Only checked with
+   contact. Without rot: only the writhe. */
 static double links(const rod_work *w, double *pos, double *rot)
 {
     rod_result x = { .rp = w->rp, .mesh = w->mesh, .r = pos, .q = rot };
@@ -36,7 +35,7 @@ double rod_writhes(const rod_work *w, double *pos)
     return links(w, pos, NULL);
 }
 
-/* no node moved by a radius: what lies side by side has not come to lie on its other side */
+/* Has no node moved by a radius? Then strands that lie side by side have not exchanged sides. */
 static bool moved_little(const rod_work *w, const double *pos)
 {
     double reach = INFINITY, most = 0;
@@ -48,8 +47,8 @@ static bool moved_little(const rod_work *w, const double *pos)
     return most < reach;
 }
 
-/* The link of the last state that went well is known: a step begins where another ended.  What touched there
- * may have come free on its other side. */
+/* The link of the last valid state is stored, because a step starts where the last one ended. Contacts of
+   that state may have opened on the other side. */
 bool rod_passed(rod_work *w, double *pos, double *rot, bool touched, bool brief)
 {
     if (!w->contact || !(touched || contacts_near(w)) || (brief && moved_little(w, pos)))
@@ -102,8 +101,8 @@ bool rod_step(rod_work *w, double t, double tau, rod_way_to by)
     return ok;
 }
 
-/* What holds a roll acts about the axis of the section however it leans: where it carries a moment, that has
- * no energy. */
+/* A support that holds a roll acts about the axis of the section in any orientation: if it carries a moment,
+   that moment has no potential. */
 static void rolls_carry(rod_work *w, double t)
 {
     if (!w->ends.tilt || w->lasting)
@@ -125,14 +124,14 @@ bool rod_unclear(const rod_work *w)
     return w->contact && contacts_near(w) && (w->moments || contacts_rough(w));
 }
 
-/* of the tangent: the directions that lower the energy, or the sign of the determinant where moments have no
- * energy */
+/* Character of the tangent: the number of directions that lower the energy, or the sign of the determinant if
+   moments have no potential. */
 int rod_character(rod_work *w, double t)
 {
     return w->moments ? w->linear.sign : rod_unstable(w, t);
 }
 
-/* where it changes between a and b: halved; the state at b is put back */
+/* The load at which the character changes between a and b, by bisection; restores the state at b. */
 static double critical_between(rod_work *w, double a, double b, int was)
 {
     arena_pos mark = arena_mark(w->tmp);
@@ -156,10 +155,10 @@ static double critical_between(rod_work *w, double a, double b, int was)
     return (a + b) / 2;
 }
 
-/* An eigenvalue that passes zero between two loads, by false position; was, near: how many are negative at
-   the first load, and the nearest to zero.  It is nearly linear there, unless others are nearer at first.
-   True: it was one that passes zero, not one that came into sight.  Where the tangent is so nearly singular
-   that no state is found, the load is known well enough. */
+/* The load at which an eigenvalue passes zero between two loads, by false position. was: number of negative
+   eigenvalues at the first load; nearest: the one nearest to zero there. It is nearly linear in the load,
+   unless others are nearer at first. True: one passes zero; false: one only came near. If the tangent is so
+   nearly singular that no state is found, the load is accurate enough. */
 static bool double_between(rod_work *w, double a, double b, const rod_path *p, int was, double nearest,
                            double *load)
 {
@@ -194,8 +193,8 @@ static bool double_between(rod_work *w, double a, double b, const rod_path *p, i
     return fmin(fmin(f, g), at) < 0.1 * ends;
 }
 
-/* Two directions at once, as where a round section buckles: the determinant touches zero and keeps its sign,
- * but two eigenvalues more are negative, or two fewer. */
+/* Two eigenvalues at once, as when a round section buckles: the determinant touches zero and keeps its sign,
+   but the number of negative eigenvalues changes by two. */
 static void watch_double(rod_work *w, rod_path *p, double before, double now, bool same)
 {
     double nearest = p->near, load = before;
@@ -232,7 +231,7 @@ static void watch(rod_work *w, rod_path *p, double before, double now)
     p->moments = w->moments;
 }
 
-/* a state that is not a minimum of the energy is left for one that is */
+/* Leaves a state that is not a minimum of the energy for one that is. */
 static bool leave_saddle(rod_work *w, double t)
 {
     if (w->moments || rod_unclear(w) || !rod_unstable(w, t))
@@ -253,7 +252,8 @@ static bool leave_saddle(rod_work *w, double t)
     }
     if (!ok && w->contact)
         contacts_back_watch(w);
-    if (touched) /* what touches is counted to rounding alone, and held by more than it was */
+    /* with contact, unstable directions are counted only up to rounding, and the state may be held better */
+    if (touched)
         w->neutral = neutral;
     arena_release(w->tmp, mark);
     return ok;
@@ -289,10 +289,10 @@ void rod_path_start(rod_work *w, rod_path *p)
         rod_path_point(w, p, 0);
 }
 
-/* By arc length a state counts only where its branch leads to: up to a limit point a step goes at most twice
-   as far as its tangent predicts (x* - x is the root of t* - t there), away from one twice as far as the
-   tangent at its end, and one that goes further came to another branch.  What comes to touch, or is left, may
-   have another tangent. */
+/* With arc length, a state counts only on the current branch: up to a limit point a step is at most twice as
+   long as its tangent predicts (x* - x is the root of t* - t there); leaving a limit point, at most twice as
+   long as the tangent at its end predicts. Longer steps reached another branch. If contact begins or ends,
+   the tangent may change. */
 static bool step_along(rod_work *w, double t, double now, double end)
 {
     double reach = rod_reach(w, t, end);
@@ -309,9 +309,9 @@ static bool step_along(rod_work *w, double t, double now, double end)
     return false;
 }
 
-/* By Newton's method, or by a descent where that may be tried.  Where the last state was found by a descent
- * alone it may, and comes first, but for every fifth state; for every twentieth where rods lie along each
- * other, where Newton's method alone hardly finds one. */
+/* By Newton's method, or by a descent if allowed. If the last state was found only by a descent, descent is
+   allowed and comes first, except for every fifth state (every twentieth if rods lie along each other, for
+   which Newton's method rarely succeeds). */
 static bool step_to(rod_work *w, rod_path *p, double now, double tau, bool descend)
 {
     enum { AGAIN = 5, ALONG = 20 };
@@ -331,8 +331,9 @@ static bool step_to(rod_work *w, rod_path *p, double now, double tau, bool desce
     return false;
 }
 
-/* No equilibrium was found at the load `now`: round the limit point that may be there, or, once it is listed,
-   away from it through a viscous motion. turned: the branch was followed, and now is the load it led to. */
+/* No equilibrium was found at the load `now`: follows the branch around a limit point that may be there, or,
+   if it is already listed, leaves it through a viscous motion. turned: the branch was followed, and `now` is
+   the load that it led to. */
 static bool step_beyond(rod_work *w, rod_path *p, double t, double *now, double tau, double end, bool *turned)
 {
     int known = p->ncritical;
@@ -350,7 +351,7 @@ static bool step_beyond(rod_work *w, rod_path *p, double t, double *now, double 
     return found;
 }
 
-/* what is to be known of a state that was found */
+/* Records critical loads after a new state, and leaves it if it is unstable. */
 static void step_done(rod_work *w, rod_path *p, double t, double now)
 {
     if (rod_unclear(w))
@@ -365,7 +366,7 @@ static void step_done(rod_work *w, rod_path *p, double t, double now)
     p->stuck = p->modes;
 }
 
-/* a state that is taken although lines overlap has pairs closer than nodes placed there */
+/* Pairs closer than nodes are placed if a state is accepted although lines overlap. */
 static void apart_finely(rod_work *w, double t)
 {
     if (!w->contact)
@@ -375,11 +376,12 @@ static void apart_finely(rod_work *w, double t)
     contacts_refine(w, false);
 }
 
-/* start: from the reference shape to what the supports require at t = 0; else t from 0 to the end */
+/* start: from the reference shape to the state that supports require at t = 0; otherwise t from 0 to the end.
+ */
 bool rod_march(rod_work *w, double end, double h, bool start, rod_path *p, double *reached)
 {
     double t = 0, dt = h;
-    bool whole = false; /* the whole way to the start was tried by a descent */
+    bool whole = false; /* a descent over the whole way to the start was tried */
     for (int64_t easy = 0; t < end * (1 - CLOCK_END);) {
         bool turned = false, flowed = false;
         if (t + dt > end * (1 - STEP_SAME))

@@ -1,17 +1,17 @@
-/* rod_section: sections of rods: stiffness, mass and inertia per length, the same along the rod or functions
-   of the arc length.  Those that change are kept at the points of integration, where strains have their
-   forces, and at the nodes, where the inertia of turns lies. */
+/* rod_section: sections of rods: stiffness, mass and inertia per length, constant or functions of arc length.
+   Data of changing sections are stored at the points of integration, where forces follow from strains, and at
+   the nodes, where rotary inertia acts. */
 #include "rod_work.h"
 #include "base/tolerances.h"
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-/* what a section has, and the rod and the place that it is of */
+/* Data of a section, and its rod and place. */
 typedef struct section {
     int rod;
     double s;
-    const char *where; /* " at s = …" where sections differ, or "" */
+    const char *where; /* " at s = ..." if sections differ, or "" */
     double radius, B[9], A[9], mass, J[9];
 } section;
 
@@ -51,8 +51,8 @@ static bool matrix_of(rod_work *w, const section *c, const kernel *k, span at, c
                                w->rp->rod[c->rod].name, c->where);
 }
 
-/* Mass from density and radius, or given.  Without a radius the section is taken as one of one material: I/A
- * = EI/EA. */
+/* Mass from density and radius, or given. Without a radius the section is assumed to consist of one material:
+   I/A = EI/EA. */
 static bool mass_of(rod_work *w, section *c)
 {
     const rod_spec *sp = &w->rp->rod[c->rod];
@@ -100,7 +100,7 @@ static bool section_of(rod_work *w, int rod, double s, const char *where, sectio
            matrix_of(w, c, &sp->bending, sp->bending_at, "bending stiffness", c->A) && mass_of(w, c);
 }
 
-/* a section as that of the whole rod */
+/* Uses a section for the whole rod. */
 static void take(rod_mesh *m, const section *c)
 {
     m->radius = c->radius;
@@ -167,8 +167,8 @@ static bool section_there(rod_work *w, int rod, double s, section *c)
     return ok;
 }
 
-/* the mass of an element between its nodes, by Gauss's rule of four points: exact for cubic masses to the
- * order that the strains have, and for a mass that is the same everywhere the matrix of rod_mass */
+/* Mass matrix of an element by Gauss's rule with four points: for masses up to cubic it has the order of the
+   strains, and for a constant mass it is rod_mass. */
 static bool mass_along(rod_work *w, int rod, int e)
 {
     static const double at[] = { 0.06943184420297371, 0.33000947820757187, 0.66999052179242813,
@@ -189,7 +189,7 @@ static bool mass_along(rod_work *w, int rod, int e)
     return true;
 }
 
-/* bodies at sections: attributes of places, which act by their inertia alone */
+/* Adds a body at a section; bodies act only by their inertia. */
 static bool lump_add(rod_work *w, const rod_load *l)
 {
     rod_mesh *m = &w->mesh[l->rod];

@@ -1,5 +1,4 @@
-/* rod_solve: a run of rods: where it starts, what is left of it.  Along a load: rod_path.c; in time:
- * rod_dynamics.c. */
+/* rod_solve: a run of rods: its start and its results. Along a load: rod_path.c; in time: rod_dynamics.c. */
 #include "rod_work.h"
 #include "base/tolerances.h"
 #include <math.h>
@@ -15,7 +14,7 @@ double rod_elastic(rod_work *w, double *e)
     return e[0] + e[1] + e[2] + e[3];
 }
 
-/* force and moment in space that hold a node, from the residual */
+/* Force and moment in space on a supported node, from the residual. */
 static void reaction_of(const rod_work *w, int node, double *out)
 {
     double m[3], R[9];
@@ -29,7 +28,7 @@ static void reaction_of(const rod_work *w, int node, double *out)
         out[3 + k] = dot3(R + 3 * k, m);
 }
 
-/* the residual of the state, of a motion in time that of its last step */
+/* The residual of the state; for a motion in time, that of its last step. */
 static void residual_here(rod_work *w, double t)
 {
     arena_pos mark = arena_mark(w->tmp);
@@ -40,7 +39,7 @@ static void residual_here(rod_work *w, double t)
     arena_release(w->tmp, mark);
 }
 
-/* nothing touches unless contacts_accept finds that it does */
+/* Contacts are open unless contacts_accept finds otherwise. */
 static void contacts_clear(results *r, int64_t k)
 {
     for (size_t c = 0; c < r->prog->ncontact; c++) {
@@ -55,7 +54,7 @@ static void contacts_clear(results *r, int64_t k)
     }
 }
 
-/* Along a load there is no balance of power; the first sample of a motion is where it begins. */
+/* Along a load there is no balance of power; a motion starts with its first sample. */
 bool rod_fill(void *of, run_clock *c, int64_t k, energies *out)
 {
     double e[4];
@@ -83,9 +82,9 @@ void rod_sample(rod_work *w, double t)
     clock_sample(&w->clock, t);
 }
 
-/* Forces and moments that meet at the nodes, the largest of their sums without signs: what a balance is a
-   part of. Forces count with the length as their arm.  Increments end at 1e-9 of the length: a rod that
-   nothing strains has what that makes of its stiffness. */
+/* Scale for the balance of forces: the largest sum of the absolute values of forces and moments at a node,
+   forces with the length as lever arm. Because increments end at 1e-9 of the length, a rod without strain
+   gets the forces that its stiffness gives for that. */
 static double forces_acting(rod_work *w, double t)
 {
     arena_pos mark = arena_mark(w->tmp);
@@ -138,7 +137,7 @@ static void finish(rod_work *w, const rod_path *p)
     if (w->contact)
         contacts_result(w, x);
     if (w->grown.strains)
-        holds_at(w, w->t, 1); /* natural strains of the state that is kept */
+        holds_at(w, w->t, 1); /* natural strains of the stored state */
     residual_here(w, w->t);
     double worst = 0, L = rod_length(w);
     for (int i = 0; i < w->ndof; i++)
@@ -204,7 +203,7 @@ static void go(rod_work *w)
         if (moves && !rod_supported(w)) {
             if (w->grown.on)
                 return;
-            results_unfail(r); /* what is missing matters only because of the shape */
+            results_unfail(r); /* missing numbers matter only because of the shape */
             rod_fail(w, w->rp->rod[0].at,
                      "the supports at t = 0 do not fit the shape of the rods, and are too few to "
                      "bend them there; give a reference that fits");

@@ -1,11 +1,11 @@
-/* rod_spline: a smooth line through points, by its arc length: cubic between the points, with two derivatives
- * continuous; knots by the chord. */
+/* rod_spline: a smooth curve through points, as a function of arc length: cubic between the points, with two
+   continuous derivatives; chord lengths as knots. */
 #include "rod_work.h"
 #include "base/tolerances.h"
 #include <math.h>
 #include <string.h>
 
-/* pieces first .. last - 1 are the line; m: second derivatives in u */
+/* Pieces first .. last - 1 form the curve; m: second derivatives by u. */
 struct rod_spline {
     int first, last;
     double *u, *x, *m, *arc;
@@ -17,7 +17,7 @@ static double chord(const double *a, const double *b)
     return norm3(d);
 }
 
-/* second derivatives of one coordinate; the first two pieces are one cubic, and so are the last two */
+/* Second derivatives of one coordinate; the first two pieces are one cubic, and so are the last two. */
 static void bend(const double *u, const double *x, double *m, int n, double *pivot, double *rhs)
 {
 #define H(i)     (u[(i) + 1] - u[i])
@@ -58,7 +58,7 @@ static void piece(const rod_spline *c, int i, double v, double *x, double *d)
     }
 }
 
-/* from the beginning of piece i to v */
+/* Arc length from the start of piece i to v. */
 static double arc_to(const rod_spline *c, int i, double v)
 {
     static const double at[5] = { 0.04691007703066800360, 0.23076534494715845448, 0.5, 0.76923465505284154552,
@@ -73,8 +73,8 @@ static double arc_to(const rod_spline *c, int i, double v)
     return sum;
 }
 
-/* a line whose last point is its first goes on smoothly there: points of the one end stand beyond the other
- */
+/* If the last point equals the first one, the curve is closed smoothly: points of one end are repeated beyond
+   the other. */
 rod_spline *rod_spline_new(arena *a, const double *points, int n)
 {
     enum { BEYOND = 20 };

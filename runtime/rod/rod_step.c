@@ -1,16 +1,17 @@
-/* rod_step: forces of an element over a step of time, from state 0 to state 1, such that their work on the
-   way is the change of energy, V1 - V0, and rigid turns of the mean state feel none: energy and momentum are
-   kept to the last digit (Gonzalez, Simo, Romero; here for quaternions that are interpolated as vectors).
+/* rod_step: forces of an element over a step of time from state 0 to state 1. Their work along the step is
+   the change of energy V1 - V0, and they do not act on rigid rotations of the mean state, so energy and
+   momentum are conserved to rounding (Gonzalez, Simo, Romero; here for quaternions that are interpolated as
+   vectors).
 
-   A node turns by R1 = cay(phi) R0, so that R1 - R0 = [phi]x (R0 + R1)/2: products of vectors of a state
-   change by what their mean state makes of the increments.  With all turns seen from the first node of the
-   element, strains are functions of rho = R_a^T r' and of p_j = conj(q_a) q_j, which do not see rigid
-   motions: P = sum N_j p_j, P' = sum N_j' p_j, S = |P|^2, v = R(P)^T rho, u = 2 Im(conj(P) P')/S.  Increments
-   of these are written exactly as linear maps of increments, quotients by D(x/S) = mean(1/S) Dx + mean(x)
-   D(1/S), D(1/S) = -DS/(S0 S1); forces are those maps' transposes on n = B (mean v - v0), m = A (mean u -
-   u0), whose work is V1 - V0 since the energy is quadratic.  All of it is smooth: nothing is divided by an
-   increment. Strains weighted more to state 1 take energy and leave momentum alone: with 1/2 + tau/h that is
-   the damping of Kelvin and Voigt, tau B Dv/h and tau A Du/h. */
+   A node rotates by R1 = cay(phi) R0, so that R1 - R0 = [phi]x (R0 + R1)/2: changes of products of vectors
+   follow from the increments and the mean state. With all rotations relative to the first node of the
+   element, strains are functions of rho = R_a^T r' and p_j = conj(q_a) q_j, which do not change under rigid
+   motions: P = sum N_j p_j, P' = sum N_j' p_j, S = |P|^2, v = R(P)^T rho, u = 2 Im(conj(P) P')/S. Increments
+   of these are written exactly as linear maps of increments; quotients by D(x/S) = mean(1/S) Dx + mean(x)
+   D(1/S), D(1/S) = -DS/(S0 S1). Forces are the transposes of these maps applied to n = B (mean v - v0), m = A
+   (mean u - u0); their work is V1 - V0 because the energy is quadratic. All of this is smooth: no increment
+   is a divisor. A larger weight of the strains of state 1 dissipates energy and conserves momentum: the
+   weight 1/2 + tau/h gives Kelvin-Voigt damping, tau B Dv/h and tau A Du/h. */
 #include "rod.h"
 #include <math.h>
 #include <string.h>
@@ -45,7 +46,7 @@ static double dot4(const double *a, const double *b)
     return a[0] * b[0] + dot3(a + 1, b + 1);
 }
 
-/* ---- strains seen from the first node ---- */
+/* ---- strains relative to the first node ---- */
 /* D: P'; inv = conj(P)/S; Z = P^-1 P' */
 typedef struct seen {
     double rho[3], P[4], D[4], S, G[9], v[3], u[3], inv[4], Z[4];
@@ -64,18 +65,18 @@ static void seen_from(seen *x)
         x->u[k] = 2 * x->Z[k + 1];
 }
 
-/* a point of integration: both states, their mean, forces */
+/* Data of a point of integration: both states, their mean, forces. */
 typedef struct gauss {
     double N[4], D[4], W;
     seen a, b;                        /* states 0 and 1 */
     double rp[3];                     /* mean r' */
     double rho[3], P[4], Pp[4], G[9]; /* means */
     double As, Bs;                    /* mean of 1/S; 1/(S0 S1) */
-    double part;                      /* of state 1 in what makes forces: 1/2, and more with damping */
-    double Su[3];                     /* S0 u0 + S1 u1 */
+    double part;  /* weight of state 1 in the strains that give forces: 1/2, or more with damping */
+    double Su[3]; /* S0 u0 + S1 u1 */
 } gauss;
 
-/* places of rho, P, P' among the eleven numbers of a point */
+/* Places of rho, P, P' among the eleven variables of a point. */
 enum { RHO = 0, QUAT = 3, SLOPE = 7, LOCAL = 11 };
 
 static void mean_turn(const gauss *g, const double *n, double *Kn) /* mean of P n conj(P) */
@@ -107,8 +108,8 @@ static void local_force(const gauss *g, const double *n, const double *m, double
     }
 }
 
-/* the derivative of that when the eleven numbers of state 1 change by d: forces follow with the stiffness, n
- * and m are held elsewhere */
+/* The derivative of these forces along a change d of the eleven variables of state 1: forces follow with the
+   stiffness; n and m are constant otherwise. */
 static void local_slope(const double *B, const double *A, const gauss *g, const double *n, const double *m,
                         const double *d, double *df)
 {
@@ -160,15 +161,15 @@ static void local_slope(const double *B, const double *A, const gauss *g, const 
     }
 }
 
-/* ---- turns of a node against the first ---- */
+/* ---- rotations of a node relative to the first one ---- */
 /* p = (s, a/(4 s)), 4 s^2 = 1 + tr M, a the axial vector of M - M^T, M = R_a^T R_j; M changes by mean(R_a)^T
- * [phi_j - phi_a]x mean(R_j) */
-/* col: mean frames of the first node and of this one, end: those of state 1, by columns */
+   [phi_j - phi_a]x mean(R_j). */
+/* col: mean frames of the first node and of this one; end: those of state 1; by columns. */
 typedef struct relative {
     double p0[4], p1[4], col[2][9], end[2][9];
 } relative;
 
-/* A[0] for the trace, then for the axial vector: D = A . (phi_j - phi_a) */
+/* A[0] for the trace, the others for the axial vector: D = A . (phi_j - phi_a). */
 static void axes_of(const double col[2][9], double A[4][3])
 {
     double x[3], y[3];
@@ -185,8 +186,8 @@ static void axes_of(const double col[2][9], double A[4][3])
     }
 }
 
-/* the moment of a force f on p, as parts of those four vectors; and its derivative when p1 changes by dp (or
- * NULL) */
+/* The moment of a force f on p, as coefficients of these four vectors, and its derivative along a change dp
+   of p1 (or NULL). */
 static void parts_of(const relative *x, const double *f, const double *dp, double *c, double *dc)
 {
     double s0 = x->p0[0], s1 = x->p1[0], sum = s0 + s1, af = 0, daf = 0;
@@ -213,8 +214,8 @@ static void parts_sum(const double *c, double A[4][3], double *tau) /* added */
             tau[i] += c[k] * A[k][i];
 }
 
-/* what the moment of a force f that is held becomes when the first node (which = 0) or the other one turns by
- * th, seen in its frame */
+/* The change of the moment of a constant force f if the first node (which = 0) or the other one rotates by th
+   in its frame. */
 static void moment_slope(const relative *x, const double *f, double A[4][3], int which, const double *th,
                          const double *dp, double *dtau)
 {
@@ -230,7 +231,7 @@ static void moment_slope(const relative *x, const double *f, double A[4][3], int
                                         x->end[which][6 + i] * y[2]) /
                                        2;
     }
-    axes_of(turned, dA); /* bilinear: the change of one with the other as it is */
+    axes_of(turned, dA); /* bilinear: change of one factor with the other one constant */
     parts_sum(c, dA, dtau);
 }
 
@@ -240,7 +241,7 @@ typedef struct step {
     gauss g[ROD_GAUSS];
     relative rel[4]; /* of nodes 1, 2, 3 */
     double A[4][4][3];
-    double R[4][9], mean[9]; /* frames of state 1; of the first node the mean */
+    double R[4][9], mean[9]; /* frames of state 1; mean frame of the first node */
 } step;
 
 static void columns(const double *R, double *C)
@@ -332,7 +333,7 @@ static void step_of(const rod_mesh *m, int e, const double *r0, const double *q0
     }
 }
 
-/* forces of the mean strains; given: forces in state 1 to be used in their place */
+/* Forces of the mean strains; given: forces in state 1 to be used instead. */
 static void forces_mean(const rod_mesh *m, int at, const gauss *g, const double *given, double *n, double *mm)
 {
     double dv[3], du[3], dv0[3], du0[3];
@@ -351,12 +352,12 @@ static void forces_mean(const rod_mesh *m, int at, const gauss *g, const double 
     }
 }
 
-/* at the points; in space; on the p_j; on the nodes */
+/* Forces at the points; in space; on the p_j; on the nodes. */
 typedef struct acting {
     double f[ROD_GAUSS][LOCAL], F[ROD_GAUSS][3], p[4][4], r[4][3], tau[4][3];
 } acting;
 
-/* forces of the points on positions and on the p_j (added): the local ones times k */
+/* Adds the forces of the points on positions and on the p_j. */
 static void spread_local(const gauss *g, const double *f, double p[4][4])
 {
     for (int j = 1; j < 4; j++)
@@ -396,7 +397,8 @@ static void acting_of(const step *s, double n[ROD_GAUSS][6], acting *a)
     moments_of(s, a->p, a->tau);
 }
 
-/* one column of the tangent: a change of state 1, dr of node c (turn = false) or its turn */
+/* One column of the tangent: a change of state 1, either a displacement of node c (turn = false) or its
+   rotation. */
 static void column(const step *s, const acting *a, double J[ROD_GAUSS][LOCAL][LOCAL], int c, int k, bool turn,
                    double *K)
 {

@@ -1,9 +1,9 @@
-/* rod_tie: sections that are joined: rigidly, by a ball, by a hinge; and sections that a hinge holds.  Joined
-   sections are nodes of the same place; the frame of one follows that of the other.  Nothing is added to the
-   unknowns but the angle of each hinge: increments of nodes that follow are linear in those of the others,
-   exactly so for the turns of rigid joints.  Where a node follows, its three numbers of place or turn are no
-   unknowns; a hinge has its angle in the place of the third turn.  A node that a hinge holds has its turns
-   about axes of its own, of which the third is that of the hinge. */
+/* rod_tie: joined sections (rigid, ball, hinge), and sections held by a hinge. Joined sections are nodes with
+   the same position; the frame of one follows that of the other. The only new unknowns are the angles of
+   hinges: increments of nodes that follow are linear in those of the others, exactly so for rotations of
+   rigid joints. The three numbers of position or rotation of a following node are not unknowns; a hinge has
+   its angle in the place of the third rotation. A node held by a hinge has rotations about axes of its own,
+   the third of which is that of the hinge. */
 #include "rod_work.h"
 #include "base/tolerances.h"
 #include <math.h>
@@ -11,12 +11,12 @@
 
 enum { HINGED = 1, BASED = 2 };
 struct rod_ties {
-    int *place;  /* of each node: the one whose place it has, or itself */
-    int *parent; /* the one that its frame follows, or -1 */
+    int *place;  /* for each node: the node whose position it has, or itself */
+    int *parent; /* the node that its frame follows, or -1 */
     uint8_t *is;
-    double *rel;   /* 4 a node: its frame in that of its parent, of rigid joints */
-    double *axis;  /* 3 a node: of the hinge, in its frame */
-    double *basis; /* 9 a node: columns are the axes of its turns, of a node that a hinge holds */
+    double *rel;   /* 4 per node: its frame relative to that of its parent, for rigid joints */
+    double *axis;  /* 3 per node: axis of the hinge, in its frame */
+    double *basis; /* 9 per node: columns are the axes of rotation of a node held by a hinge */
     int *order, n; /* nodes with a parent, parents first */
 };
 
@@ -43,7 +43,7 @@ static bool hinged(const rod_ties *d, int node)
 }
 
 /* ---- increments and forces ---- */
-/* a vector in the frame of a node, on the axes of its turns, and back; x in place */
+/* A vector in the frame of a node, in components along its axes of rotation, and back; x is overwritten. */
 void rod_on_axes(const rod_work *w, int node, double *x)
 {
     double y[3];
@@ -109,7 +109,7 @@ uint8_t rod_driven_by(const rod_work *w, int node, const uint8_t *driven)
     return (uint8_t)(by | (driven[node] & 2));
 }
 
-/* moments in space of all that turns with each node; f: forces at the nodes */
+/* Moments in space on everything that rotates with each node; f: forces at the nodes. */
 static double *moments_carried(const rod_work *w, const double *f)
 {
     const rod_ties *d = w->ties;
@@ -151,7 +151,7 @@ void rod_gather(const rod_work *w, double *f)
 }
 
 /* ---- the linear problem ---- */
-/* the unknowns that turn a node, and the axes that they turn it about, in space */
+/* The unknowns that rotate a node, and their axes in space. */
 static int axes_of(const rod_work *w, int node, int *unknown, double (*axis)[3])
 {
     const rod_ties *d = w->ties;
@@ -230,8 +230,8 @@ bool rod_is_spare(const rod_work *w, int dof)
     return d && d->parent[dof / 6] >= 0 && hinged(d, dof / 6) && (dof % 6 == 3 || dof % 6 == 4);
 }
 
-/* As a hinge turns, the moment that acts on what follows it turns against what comes before it: the row of
-   an axis u before the hinge gets u . (a x M) in the column of its angle. */
+/* If a hinge rotates, the moment on the following part rotates relative to the preceding one: the row of an
+   axis u before the hinge gets u . (a x M) in the column of its angle. */
 void rod_hinges_put(const rod_work *w, const double *f, rod_sparse *S)
 {
     const rod_ties *d = w->ties;
@@ -251,7 +251,7 @@ void rod_hinges_put(const rod_work *w, const double *f, rod_sparse *S)
 }
 
 /* ---- the state ---- */
-/* before an update: the frames of hinged nodes in those of their parents */
+/* Before an update: stores the frames of hinged nodes relative to their parents. */
 void rod_ties_before(const rod_work *w)
 {
     const rod_ties *d = w->ties;
@@ -264,7 +264,7 @@ void rod_ties_before(const rod_work *w)
     }
 }
 
-/* and after it: nodes follow to the last digit; phi: 6 a node, increments that were taken k times, or NULL */
+/* After it: nodes follow exactly. dx: 6 per node, increments that were taken k times, or NULL. */
 void rod_ties_after(const rod_work *w, const double *dx, double k)
 {
     const rod_ties *d = w->ties;
@@ -277,7 +277,7 @@ void rod_ties_after(const rod_work *w, const double *dx, double k)
         quat_mul(w->state.rot + 4 * d->parent[node], d->rel + 4 * node, q);
         if (!dx || !hinged(d, node))
             continue;
-        /* what the increment turned it by beyond its parent, about the axis, in the frame that it had */
+        /* rotation by the increment relative to its parent, about the axis, in the previous frame */
         const double *p = dx + 6 * d->parent[node] + 3, *own = dx + 6 * node + 3;
         double R[9];
         c[0] = d->rel[4 * node];
@@ -333,7 +333,7 @@ static bool joined_already(rod_work *w, const edge *e)
                     name_of(w, e->b));
 }
 
-/* a tree of nodes that are joined, from its root on: parents, in the order in which they are found */
+/* A tree of joined nodes from its root on: parents, in breadth-first order. */
 static bool tree_from(rod_work *w, int root, int from, const edge *e, int *parent, bool *seen, int *way)
 {
     int n = 0, at = 0;
@@ -361,7 +361,8 @@ static bool tree_from(rod_work *w, int root, int from, const edge *e, int *paren
     return true;
 }
 
-/* trees of places (from 0) or of frames (from 3): held nodes are roots, then the first of each tree */
+/* Trees of positions (from = 0) or of frames (from = 3): supported nodes are roots, then the first node of
+   each tree. */
 static bool trees(rod_work *w, int from, const edge *e, int *parent, int *order, int *norder)
 {
     bool *seen = arena_array(w->tmp, bool, w->N), *used = arena_array(w->tmp, bool, w->N);
@@ -393,7 +394,7 @@ static bool trees(rod_work *w, int from, const edge *e, int *parent, int *order,
     return true;
 }
 
-/* the joint between a node and its parent */
+/* The joint between a node and its parent. */
 static const rod_joint *joint_of(const rod_work *w, const edge *e, int node, int parent)
 {
     for (int i = 0; i < w->rp->njoint; i++)
@@ -403,7 +404,7 @@ static const rod_joint *joint_of(const rod_work *w, const edge *e, int node, int
     return NULL;
 }
 
-/* a vector in space of length 1, in the frame of a node */
+/* A unit vector, given in space, in the frame of a node. */
 static bool axis_at(rod_work *w, const kernel *k, int rod, int node, span at, double *axis)
 {
     double v[3], R[9];
@@ -444,7 +445,7 @@ static bool joint_frames(rod_work *w, const edge *e)
     return true;
 }
 
-/* axes of the turns of a node that a hinge holds: the third is that of the hinge */
+/* Axes of rotation of a node held by a hinge; the third is that of the hinge. */
 static bool held_axes(rod_work *w, const rod_hold *h)
 {
     rod_ties *d = w->ties;
@@ -498,7 +499,7 @@ bool rod_ties_new(rod_work *w)
                 return joined_already(w, &e[i]);
     if (!trees(w, 0, e, d->place, d->order, &d->n))
         return false;
-    for (int i = 0; i < d->n; i++) { /* parents first: all have the place of the root */
+    for (int i = 0; i < d->n; i++) { /* parents first: all have the position of the root */
         int p = d->place[d->order[i]];
         d->place[d->order[i]] = d->place[p] < 0 ? p : d->place[p];
     }
@@ -518,7 +519,7 @@ bool rod_ties_new(rod_work *w)
     return true;
 }
 
-/* ---- where rods that are joined begin ---- */
+/* ---- initial positions of joined rods ---- */
 static bool placed(const rod_work *w, int rod)
 {
     for (int i = 0; i < w->rp->nload; i++)
@@ -535,7 +536,7 @@ static void shift(rod_work *w, int rod, const double *from, const double *to)
         w->state.pos[3 * m->first + i] += d[i % 3];
 }
 
-/* Rods without a position are moved as a whole to where they are joined to others. */
+/* Rods without a given position are moved as a whole to their joints with others. */
 bool rod_ties_meet(rod_work *w)
 {
     bool *there = arena_array(w->tmp, bool, w->rp->nrod), moved = w->rp->njoint > 0;
@@ -573,8 +574,9 @@ bool rod_ties_meet(rod_work *w)
     return true;
 }
 
-/* ---- motions that nothing holds ---- */
-/* rows of rigid motions a + b x (x - c) of a rod: of a place, of turns about the columns of a frame */
+/* ---- motions that no support prevents ---- */
+/* Rows of rigid motions a + b x (x - c) of a rod: displacements of a point; rotations about the columns of a
+   frame. */
 static void place_rows(double *row, int wide, int rod, const double *x, const double *c, double L,
                        double sign)
 {
@@ -587,7 +589,7 @@ static void place_rows(double *row, int wide, int rod, const double *x, const do
     }
 }
 
-/* the number of rows that are independent; pivots: columns that are */
+/* Rank of a matrix; pivot: independent columns. */
 static int independent(double *A, int rows, int cols, bool *pivot)
 {
     int rank = 0;
@@ -627,7 +629,7 @@ static void turn_rows(const rod_work *w, double *row, int wide, int rod, int nod
     }
 }
 
-/* of the hold: which of the three rows of turns it holds */
+/* Which of the three rows of rotations does a support hold? */
 static bool holds_turn(const rod_hold *h, int k)
 {
     return h->load->what == LOAD_FRAME || (h->load->what == LOAD_ROLL ? k == 2 : k < 2);
@@ -671,7 +673,7 @@ static int joint_rows_put(rod_work *w, double *A, int wide, int n)
                 row[(3 + k) * wide + 6 * rod[s] + 3 + k] += s ? -1 : 1;
         if (e.joint->what != JOIN_HINGE)
             continue;
-        /* across the axis alone: each row less its part along it */
+        /* only across the axis: each row minus its component along it */
         rod_eval(w, &e.joint->axis, 0, rod[1], 0, axis);
         double size = norm3(axis);
         for (int k = 0; k < 3; k++)
@@ -685,7 +687,7 @@ static int joint_rows_put(rod_work *w, double *A, int wide, int n)
 
 bool rod_tied_supported(rod_work *w)
 {
-    enum { MOST = 60 }; /* rods: beyond that the elimination would cost more than the run */
+    enum { MOST = 60 }; /* number of rods above which the elimination would cost more than the run */
     static const char *const motion[] = { "along the first axis",  "along the second axis",
                                           "along the third axis",  "about the first axis",
                                           "about the second axis", "about the third axis" };
@@ -705,7 +707,7 @@ bool rod_tied_supported(rod_work *w)
                                 w->mesh[free / 6].spec->name, motion[free % 6]);
 }
 
-/* ---- at the end ---- */
+/* ---- at the end of a run ---- */
 const rod_tie *rod_ties_list(const rod_work *w, arena *a, int *n)
 {
     const rod_ties *d = w->ties;

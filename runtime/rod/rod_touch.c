@@ -17,8 +17,8 @@ static void mul3(const double *A, const double *B, double *C)
             C[3 * i + j] = A[3 * i] * B[j] + A[3 * i + 1] * B[3 + j] + A[3 * i + 2] * B[6 + j];
 }
 
-/* a pair's own coordinates: variations of the two points and of the tangents there, of the two places at the
- * start, turns of the two nodes */
+/* Local coordinates of a pair: variations of the two points and of the tangents there, of the two points at
+   the start, rotations of the two nodes. */
 enum { V_S, V_U, V_B, V_T, V_A, V_0, V_I, V_J, V_ALL };
 enum { VN = 3 * V_ALL };
 typedef struct local {
@@ -26,26 +26,28 @@ typedef struct local {
 } local;
 typedef double row_of_pair[VN];
 
-/* fn, ft: forces that turn with the normal and the sections; they are those of the state with springs, and
-   the multipliers in a stiff solve, where the residual holds what the multipliers become if nothing moves:
-   the linear problem is then that of Newton's method for gap = 0 and slip = 0, or friction against the slip.
- */
+/* fn, ft: forces whose rotation with the normal and the sections is differentiated. With springs they are
+   those of the state; in a stiff solve they are the multipliers, and the residual contains the values that
+   the multipliers get if nothing moves. The linear problem is then that of Newton's method for gap = 0 and
+   slip = 0, or for friction against the slip. */
 typedef struct force {
-    /* direction of the normal force; the length it was divided by; the tangents in the state before, where
-     * that counts */
+    /* Direction of the normal force; the length that it was divided by; the tangents in the previous state,
+       if they matter. */
     double M[3], wide, U0[3], T0[3];
-    double N[3]; /* that friction is across */
+    double N[3]; /* normal across which friction acts */
     double U[3], Up[3], T[3], Tp[3], y[3], e[3], l[3], k, kt, mu, turn, fn, ft[3], Ri[9], Rj[9];
-    /* arms of friction about the two nodes, in space; parts of a turn and of the slip in them */
+    /* Lever arms of friction about the two nodes, in space; fractions of a rotation and of the slip in them.
+     */
     double Ai[3], Aj[3], half, quarter;
-} force; /* y: whose part across the normal is what sticks; e: direction of slip; l: the multiplier, where it
-            turns with its frame */
+    /* y: its component across the normal sticks; e: direction of slip; l: the multiplier, if it rotates with
+       its frame */
+} force;
 
 contact_status press_of(const rod_contacts *k, int pair, double lambda, double gap, double *fn, double *held,
                         double *give)
 {
     double soft = k->k[pair], trial = lambda - soft * gap;
-    /* harder springs than needed would cost the digits that signs are counted from */
+    /* springs stiffer than necessary would cost digits that the signs of pivots need */
     *give = !k->stiff ? soft : k->counting ? 1e4 * soft : k->hard[pair];
     *fn = trial > 0 ? lambda - *give * gap : 0;
     *held = k->stiff ? lambda : *fn;
@@ -54,9 +56,10 @@ contact_status press_of(const rod_contacts *k, int pair, double lambda, double g
     return trial > 0 ? STATUS_STICK : STATUS_OPEN;
 }
 
-/* Along the normal; in a step of time along the mean of the ways between the two material points at its
-   beginning, D0, and at its end, D1.  Its work is then f (|D1|^2 - |D0|^2)/|D0 + D1|, not positive where they
-   close in, and it has no moment about the mean positions: contact gives no energy and no spin. */
+/* Along the normal; in a step of time along the mean of the vectors between the two material points at its
+   start, D0, and at its end, D1. The work is then f (|D1|^2 - |D0|^2)/|D0 + D1|, not positive if they
+   approach, and there is no moment about the mean positions: contact adds neither energy nor angular
+   momentum. */
 static void normal_direction(const rod_work *w, const touch *c, force *f)
 {
     double p[3], N[3], q[3], far;
@@ -108,7 +111,7 @@ static void across(const double *N, const double *y, double *tau)
         tau[i] = y[i] - n * N[i];
 }
 
-/* springs: tau = l - k slip, cut to the bound */
+/* Springs: tau = l - k slip, limited to the bound. */
 static void friction_springs(touch *c, force *f, const double *Rl, const double *g, double trial,
                              double bound)
 {
@@ -128,11 +131,11 @@ static void friction_springs(touch *c, force *f, const double *Rl, const double 
     }
 }
 
-/* Multipliers tau as unknowns, as Alart and Curnier have it: x = tau - r slip decides.  Inside the bound slip
-   = 0, with a little give; outside tau = bound x/|x|. Of the latter's linear form d tau is eliminated: across
-   x/|x| the force is -k slip with k = r b/(1 - b), b = bound/|x|, which is bound/|slip| at the solution,
-   whatever r is; along it the force follows the bound.  y: the slip's part along the normal counts too, as it
-   comes across when the normal turns. */
+/* Multipliers tau as unknowns, following Alart and Curnier: x = tau - r slip decides. Inside the bound slip =
+   0, with a small compliance; outside tau = bound x/|x|. From the linearisation of the latter, d tau is
+   eliminated: across x/|x| the force is -k slip with k = r b/(1 - b), b = bound/|x|, which is bound/|slip| at
+   the solution for any r; along x/|x| the force follows the bound. y: the component of slip along the normal
+   counts too, because it becomes tangential if the normal rotates. */
 static void friction_unknown(const rod_contacts *k, touch *c, force *f, const double *Rl, const double *g,
                              double trial, double now)
 {
@@ -165,9 +168,10 @@ static void friction_unknown(const rod_contacts *k, touch *c, force *f, const do
     }
 }
 
-/* Arms of friction about the nodes: R a and R rho.  In a step of time with the mean of both frames, as R1 -
-   R0 = [phi]x (R0 + R1)/2: the work is then that on the slip g. Both forces of two rods act in one point,
-   between the mean places of the material points, which are g/2 apart: they give no spin. */
+/* Lever arms of friction about the nodes: R a and R rho. In a step of time with the mean of both frames,
+   because R1 - R0 = [phi]x (R0 + R1)/2: the work is then that on the slip g. The forces on both rods act at
+   one point, halfway between the mean positions of the material points, which are g/2 apart: they add no
+   angular momentum. */
 static void friction_arms(const rod_work *w, const touch *c, const double *g, force *f)
 {
     double R[9];
@@ -189,7 +193,7 @@ static void friction_arms(const rod_work *w, const touch *c, const double *g, fo
         f->Aj[i] += dot3(R + 3 * i, c->rho) / 2;
 }
 
-/* the gradient of a potential of the slip g: |tau|^2/(2 kt) within the bound, linear beyond it */
+/* The gradient of a potential of the slip g: |tau|^2/(2 kt) within the bound, linear beyond it. */
 static void friction_lagged(touch *c, force *f, const double *g)
 {
     double tau[3], size;
@@ -210,7 +214,7 @@ static void friction_force(const rod_work *w, touch *c, force *f)
 {
     const rod_contacts *k = w->contact;
     double g[3], Rl[3], mu = k->mu[c->pair], trial = mu, now = mu, bound = mu;
-    /* far from a closed gap the multiplier alone is to be trusted */
+    /* far from a closed gap, only the multiplier is reliable */
     bool coupled = !k->stiff || fabs(c->fn - c->lambda) <= 0.5 * c->lambda;
     f->mu = k->tresca[c->pair] || k->lagged || !coupled ? 0 : mu;
     if (!k->tresca[c->pair]) {
@@ -246,7 +250,7 @@ static bool frictional(const rod_contacts *k, const touch *c)
     return c->status != STATUS_OPEN && k->mu[c->pair] > 0 && !k->smooth;
 }
 
-/* of a place in a line, from its hats, whose forces are known */
+/* At a point of a line: from its hats, whose forces are known. */
 static void line_force(const rod_contacts *k, touch *c, force *f)
 {
     c->fn = 0;
@@ -302,7 +306,8 @@ static void put_rows(local *o, int at, double k, row_of_pair *d)
             o->K[3 * at + i][j] += k * d[i][j];
 }
 
-/* how the two places move: N.U + eps (y - node) = 0 and N.T = 0 go on holding, where the place is free */
+/* How the two points move if the configuration changes: N.U + eps (y - node) = 0 and N.T = 0 remain valid,
+   for points that can move. */
 static void places_slope(const touch *c, const force *f, double *dy, double *dx)
 {
     double NU = dot3(c->N, f->U), NT = dot3(c->N, f->T), gy[VN] = { 0 }, gx[VN] = { 0 };
@@ -329,7 +334,7 @@ static void places_slope(const touch *c, const force *f, double *dy, double *dx)
     }
 }
 
-/* derivatives of the normal part; dN and dfn are given back for friction */
+/* Derivatives of the normal force; dN and dfn are returned for friction. */
 static void normal_put(const touch *c, const force *f, double ds, bool plane, const double *axis, local *o,
                        row_of_pair *dN, double *dfn, bool tangent)
 {
@@ -377,7 +382,7 @@ static void normal_put(const touch *c, const force *f, double ds, bool plane, co
         }
 }
 
-/* how the arms, and with them the slip g, follow the coordinates of the pair */
+/* Derivatives of the lever arms, and with them of the slip g, by the coordinates of the pair. */
 static void arm_slope(const touch *c, const force *f, bool other, row_of_pair *dA)
 {
     double C[9], Mi[9], Mj[9], k = other ? -f->quarter : f->quarter;
@@ -396,7 +401,7 @@ static void arm_slope(const touch *c, const force *f, bool other, row_of_pair *d
     }
 }
 
-/* a force F with an arm from the node: the moment in its frame is R^T (arm x F) */
+/* A force F with a lever arm from the node: the moment in its frame is R^T (arm x F). */
 static void moment_put(const touch *c, const force *f, bool other, row_of_pair *dF, local *o, bool tangent)
 {
     const double *R = other ? f->Rj : f->Ri, *arm = other ? f->Aj : f->Ai;
@@ -483,8 +488,8 @@ static void friction_put(const touch *c, const force *f, local *o, row_of_pair *
     moment_put(c, f, true, dF, o, tangent);
 }
 
-/* the pair's coordinates as sums over dofs */
-/* n == 0: the turn of node `first` */
+/* The coordinates of a pair as sums over dofs. */
+/* n == 0: the rotation of node `first`. */
 typedef struct {
     int at;
     const double *w;
@@ -497,7 +502,7 @@ static int spread_dof(const spread *s, int i, int k, double *weight)
     return 6 * (s->first + i) + (s->n ? 0 : 3) + k;
 }
 
-/* a body does not move: its coordinates are left out */
+/* Coordinates of bodies, which do not move, are left out. */
 typedef struct rows {
     row s, s0, b, b0;
 } rows;
@@ -522,7 +527,7 @@ static int spreads(const rod_work *w, const touch *c, rows *r, spread *all)
     return 8;
 }
 
-/* dofs of a pair, each once, and what its coordinates make of them */
+/* Dofs of a pair, each once, and the derivatives of its coordinates by them. */
 enum { PAIR_DOFS = 3 * (6 * WINDOW + 2) };
 typedef struct gather {
     int n, dof[PAIR_DOFS];
@@ -578,7 +583,7 @@ static void scatter(rod_work *w, const touch *c, const local *o, double *res, ro
     }
 }
 
-/* everything about a pair at the state */
+/* Everything about a pair in the state. */
 typedef struct pair_at {
     force f;
     local o;
@@ -616,8 +621,7 @@ void contacts_put(rod_work *w, double *res, rod_sparse *K)
         lines_put(w, K);
 }
 
-/* the multipliers after an increment, of which a part is taken; pairs that would pull are open then, and lose
- * theirs */
+/* Multipliers after a part of an increment; pairs that would pull are opened, and lose their multipliers. */
 static void predict(rod_work *w, touch *c, const double *dx, double part)
 {
     pair_at p;
@@ -652,7 +656,7 @@ void contacts_predict(rod_work *w, const double *dx, double part)
 }
 
 /* ---- potentials ---- */
-/* (lambda - k gap)^2/(2 k) of pairs that press, and that of friction */
+/* (lambda - k gap)^2/(2 k) of pairs that press, and the potential of friction. */
 double contacts_energy(rod_work *w)
 {
     const rod_contacts *k = w->contact;

@@ -1,102 +1,106 @@
-/* rod_touch: what the files of contact between rods share. */
+/* rod_touch: types and functions that the files of rod contact share. */
 #ifndef CDL_ROD_TOUCH_H
 #define CDL_ROD_TOUCH_H
 #include "rod_work.h"
 
 enum { WINDOW = 6 };
-/* value, first and second derivative at a place, as sums over nodes */
+/* Value, first and second derivative at a point, as sums over nodes. */
 typedef struct row {
     int first, n;
     double w[WINDOW], d[WINDOW], dd[WINDOW];
 } row;
 
 typedef struct touch {
-    int pair, node, rod; /* node of rod a against a place on rod b */
-    /* places on rod b and on rod a: number of the node, with a fraction; length that the node stands for */
+    int pair, node, rod; /* node of rod a against a point on rod b */
+    /* Points on rod b and on rod a: number of the node, with a fraction; length of rod that the node
+       represents. */
     double x, y, ds;
-    /* y moves to the closest place too; where the distance is flat along the rod, eps (y - mid)^2/2 keeps it
-     * near */
+    /* y moves to the closest point too; if the distance is nearly constant along the rod, eps (y - mid)^2/2
+       keeps it near mid. */
     double eps, mid;
-    double gap, far, N[3], last[3]; /* last: the normal one iteration ago */
+    double gap, far, N[3], last[3]; /* last: the normal in the previous iteration */
     double fn, ft[3];
     contact_status status;
     double lambda, l[3]; /* multipliers; the tangential one in the frame of `other` */
-    double next[3];      /* the tangential one that goes with an increment, in space, until it is taken */
-    /* the beginning of the step: place, the two material points in the frames of node and other */
+    /* the tangential one that belongs to an increment, in space, until the increment is taken */
+    double next[3];
+    /* At the start of the step: points, and the two material points in the frames of node and other. */
     double x0, y0, a[3], rho[3];
     int other;
-    /* turned: the direction of slip is not that of one iteration ago; a spring in its place keeps it from
-     * swinging to and fro */
-    bool clipped, fixed;
-    bool fine; /* stays where it is on rod a: among pairs closer than nodes */
+    bool clipped, fixed; /* x is at an end of rod b; y does not move */
+    bool fine;           /* stays at its place on rod a: a pair closer than nodes */
+    /* iterations in which a spring replaces friction, because the direction of slip reversed and might
+       oscillate */
     int turned;
-    double along[3]; /* that direction */
-    /* of a descent: normal, tangential multiplier in space and bound of friction of the last round */
+    double along[3]; /* direction of slip */
+    /* For a descent: normal, tangential multiplier in space, and bound of friction of the last round. */
     double held_normal[3], held_force[3], bound;
-    /* where rods lie along each other: so many hats of the line it is a place of, which, and their values
-     * there */
+    /* If rods lie along each other: the hats of the line to which this point belongs, and their values there.
+     */
     int hats, hat[2];
     double top[2];
-    double base[2][3]; /* directions of friction: along the rod and across it; held during a solve */
+    double base[2][3]; /* directions of friction: along the rod and across it; constant during a solve */
 } touch;
 typedef vec(touch) touches;
 
-/* Where rods lie along each other: forces per length are continuous, and linear between tops of hats.  Gap
-   and slip of a hat are means of those at its places, weighted by the hat; what its forces do is their work
-   on them. */
+/* For rods along each other: forces per length are continuous, and linear between tops of hats. Gap and slip
+   of a hat are means over its points, weighted with the hat; its forces follow from their work on gap and
+   slip. */
 enum { HAT_PLACES = 4 };
-/* nodes from the top of a hat to the next: an element.  With half of it forces of hats in the middle of
- * elements and at their ends differ. */
+/* Nodes between the tops of neighbouring hats: an element. With half of it, forces of hats in the middle of
+   elements differ from those at their ends. */
 #define HAT 3.0
 typedef struct line_hat {
-    int pair, n, place[HAT_PLACES]; /* its places in the list of touches */
+    int pair, n, place[HAT_PLACES]; /* its points in the list of touches */
     double share[HAT_PLACES];       /* weights of the means */
-    /* its top on rod a, and across from it on rod b, as numbers of nodes; the length that it stands for */
+    /* Its top on rod a, and the opposite point on rod b, as numbers of nodes; the length that it represents.
+     */
     double at, x, width;
-    double lambda, l[2], next[2]; /* multipliers, in the directions of its places */
-    double bound;                 /* of friction, of the last round of a descent */
+    double lambda, l[2], next[2]; /* multipliers, in the directions of friction of its points */
+    double bound;                 /* of friction, in the last round of a descent */
     double gap, slip[2], fn, f[2];
-    double held_fn, held_f[2]; /* that turn with normals and sections */
-    /* derivatives of forces: of the normal one by the gap, of friction by slip and by the normal force */
+    double held_fn, held_f[2]; /* forces whose rotation with normals and sections is differentiated */
+    /* Derivatives of forces: of the normal one by the gap, of friction by slip and by the normal force. */
     double give, grip[4], rough[2];
     contact_status status;
 } line_hat;
 typedef vec(line_hat) line_hats;
 
-/* what a solve changes */
+/* What a solve changes. */
 typedef struct contact_state {
     touches list;
     line_hats line;
 } contact_state;
 
 typedef struct rod_contacts {
-    touches list; /* places of lines first */
+    touches list; /* points of lines come first */
     line_hats line;
-    int least_line; /* hats of a line: shorter ones end where they begin, and pairs of points do as well */
+    int least_line; /* number of hats of the shortest line: below it, pairs of points are accurate enough */
     contact_state saved, flowing, tried, watched, parted, arc[2];
-    double *k, *mu, *clear; /* of each pair: stiffness, friction, distance that gap 0 means */
-    /* of each pair, in statics: so much further apart, that the lines do not overlap between the places where
-     * they are held */
+    double *k, *mu, *clear; /* for each pair: stiffness, friction, distance at which the gap is 0 */
+    /* For each pair, in statics: additional distance, so that lines do not overlap between the points at
+       which they are held. */
     double *skin;
-    int cramped; /* steps in a row that failed with it */
-    double grip; /* stiffness of what sticks, by that of the springs */
-    bool stiff;  /* multipliers are unknowns that move with every increment */
-    /* of each pair: the little give that is left to them then, stiffer by far than the rods at the distance
-     * of their nodes */
+    int cramped; /* failed steps in a row with it */
+    double grip; /* stiffness of sticking friction, relative to that of the springs */
+    bool stiff;  /* multipliers are unknowns that change with every increment */
+    /* For each pair: the small compliance that remains then, much stiffer than the rods at the distance of
+       their nodes. */
     double *hard;
-    bool refining;         /* pairs closer than nodes may be placed */
-    bool counting, smooth; /* directions: pairs that slip are free to; friction is left out */
-    /* friction is that of the last round: a bound, a normal and a multiplier that do not follow the state, so
-     * that it has a potential */
+    bool refining; /* pairs closer than nodes may be placed */
+    /* counting: slipping pairs are free to slip, for counting directions; smooth: friction is ignored */
+    bool counting, smooth;
+    /* Friction is that of the last round: bound, normal and multiplier do not depend on the state, so that it
+       has a potential. */
     bool lagged;
     bool *tresca;
-    bool thinned; /* pairs with rough bodies stand two nodes apart */
-    double *body; /* of each pair: point, direction, radius */
-    /* 0: at the beginning of the step; before: at the points of an arc */
+    bool thinned; /* pairs with rough bodies are two nodes apart */
+    double *body; /* for each pair: point, direction, radius */
+    /* dissipated0: at the start of the step; before: at the points of an arc. */
     double dissipated, dissipated0, before[2];
     int *head, *next;
     int cells;
-    double *seen; /* positions when pairs were looked for */
+    double *seen; /* positions at the last search of pairs */
 } rod_contacts;
 
 static inline const rod_pair *pair_of(const rod_work *w, const touch *c)
@@ -112,53 +116,53 @@ static inline const rod_mesh *slave_of(const rod_work *w, const touch *c)
 void row_at(const rod_mesh *m, double x, row *r);
 void row_sum(const rod_mesh *m, const row *r, const double *w, const double *pos, double *x);
 void slave_point(const rod_work *w, const touch *c, double y, const double *pos, double *x);
-/* the way out of a body from a point, and how far */
+/* The outward normal of a body at a point, and the distance. */
 double body_normal(const rod_work *w, const touch *c, const double *p, double *N);
-/* normal and gap at the state; false: no closest point nearby */
+/* Normal and gap in the state; false: there is no closest point nearby. */
 bool touch_project(const rod_work *w, touch *c);
 bool touch_place(const rod_work *w, touch *c); /* the same for a new pair of rods */
-/* the least gap of the smooth lines near a pair */
+/* The least gap of the smooth lines near a pair. */
 double touch_least(const rod_work *w, const touch *c, touch *where);
-double touch_pinned(const rod_mesh *m); /* an eps that leaves a place where it is */
-/* a pair that is kept near where it was is from now on kept near where it is */
+double touch_pinned(const rod_mesh *m); /* an eps that keeps a point in place */
+/* A pair that was kept near its old point is now kept near its current one. */
 void touch_centre(const rod_work *w, touch *c);
-/* the material points that lie on each other in that state */
+/* The material points that coincide in that state. */
 void touch_start(const rod_work *w, touch *c, const double *pos, const double *rot);
-/* the frame that multipliers are kept in: that of the other section; a body stands still */
+/* The frame in which multipliers are stored: that of the other section; for bodies the identity. */
 void other_matrix(const rod_work *w, const touch *c, double *R);
-/* the place on the other side that the slip is measured from, without the turn of its section */
+/* The point on the other side from which slip is measured, without the rotation of its section. */
 void other_place(const rod_work *w, const touch *c, double *q);
 
-double place_of(const rod_mesh *m, double x); /* arc length at a number of a node, with a fraction */
-/* two points that are held keep their distance, whatever presses them: such a pair carries no force */
+double place_of(const rod_mesh *m, double x); /* arc length at a node number with a fraction */
+/* If both points are held, their distance is fixed, so the pair carries no force. */
 bool touch_held(const rod_work *w, const touch *c);
-/* nodes of rod b that are nearer to x than those beside them, at most `most`; fill_near for the pair before
- */
+/* Nodes of rod b that are nearer to x than their neighbours, at most `most`; call fill_near for the pair
+   first. */
 void fill_near(rod_work *w, int pair, double reach);
 int nodes_near(const rod_work *w, int pair, const double *x, double reach, int *node, int most);
 
 /* ---- lines ---- */
-/* where rods lie along each other at the beginning of a step: places and hats, with the forces that are there
- */
+/* Finds where rods lie along each other at the start of a step: points and hats, with the current forces. */
 void lines_new(rod_work *w);
-void lines_base(rod_work *w);               /* directions of friction at the state */
-void lines_force(rod_work *w);              /* gaps, slips, forces of hats, and those of their places */
-void lines_put(rod_work *w, rod_sparse *K); /* what places do not have by themselves */
+void lines_base(rod_work *w);               /* directions of friction in the state */
+void lines_force(rod_work *w);              /* gaps, slips and forces of hats, and those of their points */
+void lines_put(rod_work *w, rod_sparse *K); /* derivatives beyond those of single points */
 void lines_predict(rod_work *w, const double *dx, double part);
 double lines_energy(const rod_work *w);
-void lines_keep(rod_work *w); /* their forces become multipliers, in directions at the state */
-void lines_hold(rod_work *w); /* and, of a descent, bounds of friction */
-double lines_round(rod_work *w, double *most); /* both; the largest change of a force, and the largest */
+void lines_keep(rod_work *w); /* their forces become multipliers, in the directions of the state */
+void lines_hold(rod_work *w); /* also bounds of friction, for a descent */
+/* both; returns the largest change of a force; *most: the largest force */
+double lines_round(rod_work *w, double *most);
 
 /* ---- forces ---- */
-/* a pair that presses or not, with springs or multipliers: its force, that which turns with its normal, and
- * what it gives way by */
+/* Does a pair press, with springs or multipliers? Its force, the force that rotates with its normal, and its
+   derivative by the gap. */
 contact_status press_of(const rod_contacts *k, int pair, double lambda, double gap, double *fn, double *held,
                         double *give);
-/* slip since the beginning of the step; frames of the two sections */
+/* Slip since the start of the step; Ri, Rj: frames of the two sections. */
 void touch_slip(const rod_work *w, const touch *c, const double *Ri, const double *Rj, double *g);
 void contacts_multiplier(const rod_work *w, touch *c,
-                         const double *f); /* f, in space, becomes the tangential one */
-void touch_force(rod_work *w, touch *c);   /* fn, ft and status at the state */
+                         const double *f); /* f, in space, becomes the tangential multiplier */
+void touch_force(rod_work *w, touch *c);   /* fn, ft and status in the state */
 
 #endif
