@@ -15,8 +15,9 @@ enum { FEW_ROWS = 24 }; /* of W as a matrix: where that is the way */
 enum { MAX_HITS = 10 }; /* impacts of one contact in a step; after that it stays closed for the rest of it */
 /* repeated impacts of a step, all contacts taken together, that are followed one by one */
 enum { MAX_AGAIN = 24 };
-/* closed contacts of an island whose rows turn: more of them are not tried to be followed */
-enum { MANY_TURNING = 100 };
+/* Bounds by cost on what is followed, of one island each: its closed contacts whose rows turn, and its
+ * contacts that are put back on their surfaces together.  Beyond them a whole step follows. */
+enum { MANY_TURNING = 100, MANY_PUT_BACK = 96 };
 
 /* What reactions do to the rates: rows of n entries, at the dofs of their contact or at all. */
 typedef struct column {
@@ -397,6 +398,8 @@ void sweep_move(const contact_state *k, double l, double *x); /* x += l M^-1 H^T
 /* The shortest move in the kinetic metric that changes the gaps of back[0..m) by those amounts, added to x.
    Both may be put in another order. */
 void sweep_shortest(sweep *w, int m, double *change, double *x);
+/* how many of back[0..m) at most are connected by the dofs that they move */
+int sweep_largest_group(sweep *w, int m);
 double *sweep_lone_matrix(sweep *w, contact_state *k, bool mass);
 bool sweep_solve_alone(sweep *w, bool mass, const cone *c, double *x); /* false: it has to go the long way */
 

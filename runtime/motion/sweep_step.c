@@ -370,7 +370,7 @@ static bool put_back(sweep *w, bool *moved)
     double *gap = w->hand.b; /* free again: the problem is solved, only rr is still needed */
     for (int it = 0; it < 10 && (m = off_surface(w, gap)) > 0; it++) {
         *moved = true;
-        if (m > 4 * FEW_ROWS && pushes(w, m))
+        if (m > MANY_PUT_BACK && pushes(w, m) && sweep_largest_group(w, m) > MANY_PUT_BACK)
             return false; /* more contacts than bodies can meet together: a whole step follows */
         /* Along the mean of the rows at both ends: the same way back as there, so that a motion along a curve
            neither gains nor loses.  Where the row turns too far for that, along the row at the end. */
