@@ -15,8 +15,9 @@ enum { FEW_ROWS = 24 }; /* rows up to which W is stored as a matrix, if the othe
 enum { MAX_HITS = 10 }; /* impacts of one contact in a step; after that it stays closed for the rest of it */
 /* Repeated impacts of a step, of all contacts together, that are followed one by one. */
 enum { MAX_AGAIN = 24 };
-/* Closed contacts of an island whose rows turn; with more of them, impacts are not followed. */
-enum { MANY_TURNING = 100 };
+/* Bounds by cost on what is followed, of one island each: its closed contacts whose rows turn, and its
+ * contacts that are put back on their surfaces together.  Beyond them a whole step follows. */
+enum { MANY_TURNING = 100, MANY_PUT_BACK = 96 };
 
 /* The effect of reactions on the rates: for each row n entries, at the dofs of the contact or at all dofs. */
 typedef struct column {
@@ -407,6 +408,8 @@ void sweep_move(const contact_state *k, double l, double *x); /* x += l M^-1 H^T
 /* The shortest move in the kinetic metric that changes the gaps of back[0..m) by these amounts, added to x.
    Both arrays may be reordered. */
 void sweep_shortest(sweep *w, int m, double *change, double *x);
+/* how many of back[0..m) at most are connected by the dofs that they move */
+int sweep_largest_group(sweep *w, int m);
 double *sweep_lone_matrix(sweep *w, contact_state *k, bool mass);
 /* false: it needs the general method */
 bool sweep_solve_alone(sweep *w, bool mass, const cone *c, double *x);

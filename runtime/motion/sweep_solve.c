@@ -833,8 +833,7 @@ static touched touched_by(const sweep *w, const contact_list *l, arena *a)
     return t;
 }
 
-/* M dx = K^T l, H dx = change, with the rows K that moves go along: a contact problem in which everything is
-   held */
+/* M dx = H^T l, H dx = change: a contact problem with equalities only. */
 static void shortest_many(sweep *w, contact_state *const *back, int m, const double *change, double *x)
 {
     contact_list *l = &w->crowd.list.act;
@@ -847,15 +846,13 @@ static void shortest_many(sweep *w, contact_state *const *back, int m, const dou
     list_room(&w->crowd.list, m, w->hand.rows_most, w->hand.dofs_most);
     for (int i = 0; i < m; i++) {
         const contact *c = back[i]->c;
-        const double *row = back_row(w, back[i]);
         int at = l->dof_at[i];
         /* their sizes must not affect pivots */
         double unit = power_unit(contact_common(w->s, c, M, c->H, c->H));
         l->cone[i] = (cone){ .kind = CONE_BILATERAL, .row = i };
         for (int j = 0; j < c->n; j++) {
             l->dof[at + j] = c->dof ? c->dof[j] : j;
-            l->J[l->J_at[i] + (size_t)j] = unit * c->H[j];
-            l->K[l->J_at[i] + (size_t)j] = unit * row[j];
+            l->J[l->J_at[i] + (size_t)j] = l->K[l->J_at[i] + (size_t)j] = unit * c->H[j];
         }
         l->dof_at[i + 1] = at + c->n;
         b[i] = -unit * change[i];
@@ -883,12 +880,19 @@ static void shortest_many(sweep *w, contact_state *const *back, int m, const dou
     arena_release(a, mark);
 }
 
-/* ---- contacts that share no dof are corrected group by group ---- */
+/* ---- contacts that share no body are moved back group by group ---- */
 static int group_of(int *up, int i)
 {
     while (up[i] != i)
         i = up[i] = up[up[i]];
     return i;
+}
+
+/* the body of a dof: those that masses couple, by the first of them */
+static int body_of(const sweep *w, int dof)
+{
+    const matrix_groups *g = w->crowd.bodies;
+    return g ? g->dof[g->first[g->of[dof]]] : dof;
 }
 
 /* Joins contacts that share a dof into groups. */
@@ -901,15 +905,28 @@ static void groups_join(sweep *w, int m, int *up, arena *a)
         const double *row = back_row(w, w->putting.back[i]);
         up[i] = i;
         for (int k = 0; k < c->n; k++) {
-            int dof = c->dof ? c->dof[k] : k;
             if (row[k] == 0)
                 continue;
-            if (p->marked[dof] == mark)
-                up[group_of(up, i)] = group_of(up, owner[dof]);
-            p->marked[dof] = mark;
-            owner[dof] = i;
+            int body = body_of(w, c->dof ? c->dof[k] : k);
+            if (p->marked[body] == mark)
+                up[group_of(up, i)] = group_of(up, owner[body]);
+            p->marked[body] = mark;
+            owner[body] = i;
         }
     }
+}
+
+int sweep_largest_group(sweep *w, int m)
+{
+    arena_pos mark = arena_mark(w->scratch);
+    int *up = arena_array(w->scratch, int, m), *size = arena_array(w->scratch, int, m), most = 0;
+    groups_join(w, m, up, w->scratch);
+    for (int i = 0; i < m; i++) {
+        int of = ++size[group_of(up, i)];
+        most = of > most ? of : most;
+    }
+    arena_release(w->scratch, mark);
+    return most;
 }
 
 /* Orders the contacts and their changes of gaps by groups; from[g]: where a group begins. Returns the number
@@ -950,7 +967,7 @@ static void shortest(sweep *w, contact_state *const *back, int m, const double *
 
 void sweep_shortest(sweep *w, int m, double *change, double *x)
 {
-    if (m <= FEW_ROWS || w->s->mass_shape.kind != MATRIX_DIAGONAL) {
+    if (m <= FEW_ROWS || (w->s->mass_shape.kind != MATRIX_DIAGONAL && !w->crowd.bodies)) {
         shortest(w, w->putting.back, m, change, x);
         return;
     }

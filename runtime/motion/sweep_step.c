@@ -373,7 +373,7 @@ static bool put_back(sweep *w, bool *moved)
     double *gap = w->hand.b; /* free for this use: the problem is solved, and only rr is needed */
     for (int it = 0; it < 10 && (m = off_surface(w, gap)) > 0; it++) {
         *moved = true;
-        if (m > 4 * FEW_ROWS && pushes(w, m))
+        if (m > MANY_PUT_BACK && pushes(w, m) && sweep_largest_group(w, m) > MANY_PUT_BACK)
             return false; /* more contacts than the bodies have dofs for: a whole step follows */
         /* Along the mean of the rows at both ends: the way back is the same, so that motion along a curve
            neither gains nor loses energy. If the row turns too far for that, along the row at the end. */
