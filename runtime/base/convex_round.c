@@ -66,11 +66,12 @@ static double round_at(const side *s, const double *n, double *to)
     if (s->c->ends) { /* a disk, of what lies across the axis */
         copy(e, n);
         axpy(e, -dot(n, s->axis), s->axis);
-        k = sqrt(dot(e, e));
+        k = unit(e);
         if (k <= CYLINDER_STANDS)
             k = 0;
+        axpy(e, -dot(e, s->axis), s->axis); /* rounding along the axis, by 1/k as large as it was */
         for (int i = 0; i < 3; i++)
-            to[i] = k > 0 ? s->c->radius * e[i] / k : 0;
+            to[i] = k > 0 ? s->c->radius * e[i] : 0;
         return s->c->radius * k;
     }
     for (int i = 0; i < 3; i++)
@@ -236,6 +237,7 @@ typedef struct choice {
     int face;               /* of a cylinder: which end */
     int i[2], j[2], ni, nj; /* a corner or an edge of each */
     bool stays;             /* the normal does not turn with them: none parts them most */
+    bool meets;             /* these corners lie furthest along it, and no others further */
 } choice;
 
 /* a normal across an edge is one across this direction */
@@ -389,10 +391,15 @@ static bool normal_of(const meeting *m, choice *c, const double *near)
 
 /* ---- which normal ---- */
 
+/* Of an edge and its ends that have one normal, the edge is kept: along its ends alone the normal would not
+   be that which parts them most. */
 static void consider(const meeting *m, choice *best, choice *c)
 {
+    double r[3];
     c->far = parted(m, c->n);
-    if (c->far > best->far + CONVEX_ROUND * m->size)
+    c->meets = c->kind != OF_CORNERS || between(m, c, c->n, r) <= c->far + CURVED_NOT * m->size;
+    if (c->far > best->far + CONVEX_ROUND * m->size ||
+        (c->meets && !best->meets && c->far > best->far - CURVED_NOT * m->size))
         *best = *c;
 }
 
@@ -495,6 +502,8 @@ static choice normal_find(const meeting *m)
     simplex s = { .n = 0 };
     double n[3] = { 1, 0, 0 }, rim[3];
     planes_consider(m, &best);
+    const choice plane = best;
+    bool beside = from_rim(m, &plane, rim);
     for (int k = 0; k < DRAWN && !apart_along(m, drawn[k], n, &s); k++)
         s.n = 0;
     for (int k = 0; k < s.n; k++) {
@@ -509,13 +518,14 @@ static choice normal_find(const meeting *m)
         if (round > 0 && !any)
             break;
         corners_consider(m, &near, n, &best);
-        if (from_rim(m, &best, rim))
+        if (beside) {
             corners_consider(m, &near, rim, &best);
+            corners_consider(m, &near, plane.n, &best); /* a line that lies nearly along the end */
+        }
     }
     if (as_is.far > best.far + CURVED_NOT * m->size)
         return as_is;
-    double r[3];
-    if (best.kind == OF_CORNERS && between(m, &best, best.n, r) > best.far + CURVED_NOT * m->size)
+    if (!best.meets)
         return choice_along(m, best.n); /* they overlap: not the corners that meet along this normal */
     return best;
 }
@@ -596,16 +606,15 @@ static void places_on(const meeting *m, const choice *c, const double *r, double
         axpy(b, dot(d, w), w);
 }
 
-/* Does a normal lie near the axis of a cylinder?  There its rim curves so much that no step of Newton's
-   method goes along with it. */
-static bool near_flat(const side *s, const double *n)
+/* Sine of the angle between a normal and the axis of a cylinder. */
+static double off_axis(const side *s, const double *n)
 {
     double across[3];
     if (!s->c->ends)
-        return false;
+        return INFINITY;
     copy(across, n);
     axpy(across, -dot(n, s->axis), s->axis);
-    return dot(across, across) < RIM_NEAR * RIM_NEAR;
+    return sqrt(dot(across, across));
 }
 
 /* a normal of corners and edges, and how it turns */
@@ -623,7 +632,11 @@ static void corners_put(meeting *m, const choice *c, int64_t id)
         cross(both, u, w);
         crossing = dot(both, both) > EDGES_PARALLEL * EDGES_PARALLEL;
     }
-    f.of_a = on_x && !on_y;
+    /* Near the axis of a cylinder its rim curves so much that no step of Newton's method goes along with it.
+       The normal stays in the frame of that body then, since its round reaches R times this sine along it. */
+    double off_x = off_axis(&m->x, c->n), off_y = off_axis(&m->y, c->n);
+    bool stays = c->stays || fmin(off_x, off_y) < RIM_NEAR;
+    f.of_a = fmin(off_x, off_y) < RIM_NEAR ? off_x < off_y : on_x && !on_y;
     const body_pose *at = f.of_a != 0 ? m->x.at : m->y.at;
     turned_back(at, c->n, f.n);
     if (crossing) {
@@ -641,8 +654,7 @@ static void corners_put(meeting *m, const choice *c, int64_t id)
     }
     if (nheld < 2) {
         int count = turns_of(c->n, held, nheld, turn);
-        bool turns = !c->stays && !near_flat(&m->x, c->n) && !near_flat(&m->y, c->n) &&
-                     curvature(m, c->n, f.gap, turn, count, H) > CURVED_LEAST * m->size;
+        bool turns = !stays && curvature(m, c->n, f.gap, turn, count, H) > CURVED_LEAST * m->size;
         f.edge = turns && m->x.c->dim == 3 && nheld == 1;
         if (turns)
             turned_back(at, turn[0], f.s);

@@ -932,16 +932,17 @@ static inline __attribute__((always_inline)) bool slip_normal_of(const double *S
     return off <= spanned * all;
 }
 
-/* Two points in space: where the slip begins with the rates of the first one, its normal is the row there. */
+/* Two points in space: where the slip begins with the rates of the first one, each in a unit of its own, its
+   normal is the row there. */
 static bool slip_normal_first(const double *S, const double *H, double *nu)
 {
     enum { SPACE = 3, DOFS = 12 };
     double off = 0;
     for (int i = 0; i < SPACE; i++) {
         for (int j = 0; j < SPACE; j++)
-            if (S[i * DOFS + j] != (i == j))
+            if ((S[i * DOFS + j] != 0) != (i == j))
                 return false;
-        nu[i] = H[i];
+        nu[i] = H[i] / S[i * DOFS + i];
     }
     double all = nu[0] * nu[0] + nu[1] * nu[1] + nu[2] * nu[2];
     for (int j = SPACE; j < DOFS; j++) {

@@ -496,6 +496,100 @@ static void test_curved_close(void **state)
     assert_true(tried > 10000);
 }
 
+/* how far the round of a body reaches along n, in space */
+static double round_reach(const convex *c, const body_pose *p, const double *n)
+{
+    double u[3], e[3];
+    own(p, n, u);
+    for (int k = 0; k < 3; k++)
+        e[k] = c->ends ? c->radius * (u[k] - dot(u, c->axis) * c->axis[k]) : dot(c->E + 3 * k, u);
+    return c->ends ? sqrt(dot(e, e)) : sqrt(dot(u, e));
+}
+
+/* the gap of a feature whose normal stays on a body, after both have moved */
+static double held_gap(const solid *x, const body_pose *px, const solid *y, const body_pose *py,
+                       const feature *f)
+{
+    double n[3], back[3], a[3], b[3], gap = 0;
+    normal_of(f, px, py, n);
+    place(px, f->a, a);
+    place(py, f->b, b);
+    for (int k = 0; k < 3; k++) {
+        back[k] = -n[k];
+        gap += n[k] * (a[k] - b[k]);
+    }
+    return gap - (f->round_a != 0 ? round_reach(x->c, px, back) : 0) -
+           (f->round_b != 0 ? round_reach(y->c, py, n) : 0);
+}
+
+/* a body near the plane z = 0, and as far from it as its lowest point */
+static void lay(const solid *s, body_pose *p, double tilt, uint64_t *seed)
+{
+    double down[3] = { 0, 0, -1 }, u[3];
+    turn(p, 2, 6 * drawn(seed));
+    turn(p, 0, tilt * drawn(seed));
+    turn(p, 1, tilt * drawn(seed));
+    own(p, down, u);
+    p->p[0] = 1.5 * drawn(seed);
+    p->p[1] = 1.5 * drawn(seed);
+    p->p[2] = reaches(s, u);
+}
+
+/* the same place, seen from below */
+static body_pose hanging(const body_pose *p)
+{
+    body_pose q = *p;
+    for (int k = 3; k < 9; k++)
+        q.A[k] = -p->A[k];
+    q.p[1] = -p->p[1];
+    q.p[2] = -p->p[2];
+    return q;
+}
+
+/* A cylinder stands on its end, on a box or a capsule that lies there, both tilted by any small angle, its
+   rim over an edge: when they turn, the point where both touch has no gap far below that of the bodies.
+   Normals near the axis must stay on the cylinder for that. */
+static void test_rims_turn(void **state)
+{
+    const double ends[] = { 0, 0, 0, 0, 0, 1 }, line[] = { -0.5, 0, 0, 0.5, 0, 0 }, turned = 1e-3;
+    uint64_t seed = 5;
+    int tried = 0;
+    for (int trial = 0; trial < 4000; trial++) {
+        arena_pos mark = arena_mark(*state);
+        double tilt = pow(10, -10 * (drawn(&seed) + 0.5));
+        solid x = {
+            .kind = CYLINDER, .r = 0.5, .b = { 0, 0, 1 }, .c = convex_cylinder(*state, ends, 3, 0.5)
+        };
+        solid y = { .kind = HULL };
+        if (trial % 2)
+            y = (solid){ .kind = CAPSULE, .r = 0.3, .a = { -0.5, 0, 0 }, .b = { 0.5, 0, 0 } };
+        y.c = trial % 2 ? convex_hull(*state, 3, line, 2, 3, y.r) : convex_hull(*state, 3, cube, 8, 3, 0);
+        body_pose p = HOME, q = HOME;
+        lay(&x, &p, tilt, &seed);
+        lay(&y, &q, tilt, &seed);
+        q = hanging(&q);
+        bool first = trial % 4 < 2;
+        const solid *a = first ? &x : &y, *b = first ? &y : &x;
+        const body_pose *pa = first ? &p : &q, *pb = first ? &q : &p;
+        feature f[FEATURES], now[FEATURES];
+        int n = convex_touch(a->c, pa, b->c, pb, f);
+        for (int k = 0; k < 3; k++) {
+            turn(&p, k, turned * drawn(&seed));
+            turn(&q, k, turned * drawn(&seed));
+        }
+        convex_touch(a->c, pa, b->c, pb, now);
+        for (int k = 0; k < n; k++) {
+            bool corners = f[k].round_a != 0 && f[k].round_b != 0, turns = dot(f[k].s, f[k].s) != 0;
+            if (!corners || turns || !(now[0].gap > 0))
+                continue;
+            tried++;
+            assert_true(held_gap(a, pa, b, pb, &f[k]) >= now[0].gap - 20 * turned * turned);
+        }
+        arena_release(*state, mark);
+    }
+    assert_true(tried > 400);
+}
+
 static int arena_begin(void **state)
 {
     *state = arena_new(&allocator_libc, NULL);
@@ -513,9 +607,9 @@ static int arena_end(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        in_arena(test_hull),   in_arena(test_faces),   in_arena(test_round),
-        in_arena(test_random), in_arena(test_lattice), in_arena(test_many),
-        in_arena(test_plates), in_arena(test_curved),  in_arena(test_curved_close),
+        in_arena(test_hull),         in_arena(test_faces),     in_arena(test_round),  in_arena(test_random),
+        in_arena(test_lattice),      in_arena(test_many),      in_arena(test_plates), in_arena(test_curved),
+        in_arena(test_curved_close), in_arena(test_rims_turn),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
