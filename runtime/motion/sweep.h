@@ -64,6 +64,8 @@ typedef struct contact_state {
     int64_t stamp, stamp_m;
     lone_problem alone;
     meeting now; /* its part in what happens at an instant */
+    /* the size of its friction, where that is part of a brake: of steps and of instants, [mass] */
+    double rubs[2];
 } contact_state;
 
 /* The normal row of a contact as it was last evaluated, where a pass over all contacts finds it. */
@@ -166,6 +168,17 @@ typedef struct contact_lists {
     double margin;        /* how far ahead contacts are looked for, in steps */
 } contact_lists;
 
+/* Friction without slip of all contacts together (sweep_brake.c). */
+typedef struct braking {
+    bool on;              /* some contacts have it so */
+    bool acts[2];         /* in the problem solved last, of steps and of instants: [mass] */
+    double *lost[2];      /* n: what it did to the rates there */
+    double *free, *force; /* n: rates without reactions; room */
+    double scale;         /* rates of the problem at hand are so many times those of the motion */
+    double speed, rest;   /* of all at a sample, and what of it counts as 0 */
+    contact_state turn;   /* stands for it where a slip that turns is looked for */
+} braking;
+
 /* The problem at hand: of the step or of an instant, for the contacts that act. */
 typedef struct problem_at_hand {
     contact_state **act;
@@ -185,6 +198,7 @@ typedef struct problem_at_hand {
     int matrix_rows, matrix_contacts; /* room of W */
     double blur[2]; /* rates that its tolerance leaves open, at an instant and over a step: [mass] */
     bool unsolved;  /* the last problem */
+    braking brake;  /* friction without slip in it */
     cone *cone;
     const struct problem_watch *watch; /* of the options, as long as the run lasts */
     column recorded;                   /* room of sweep_record */
@@ -399,6 +413,19 @@ void sweep_move(const contact_state *k, double l, double *x); /* x += l M^-1 H^T
 void sweep_shortest(sweep *w, int m, double *change, double *x);
 double *sweep_lone_matrix(sweep *w, contact_state *k, bool mass);
 bool sweep_solve_alone(sweep *w, bool mass, const cone *c, double *x); /* false: it has to go the long way */
+
+bool sweep_solve_unbraked(sweep *w, bool mass, double *x); /* friction without slip left out */
+
+/* ---- sweep_brake.c ---- */
+void sweep_brake_new(sweep *w);
+bool sweep_brake_solve(sweep *w, bool mass, double *x);
+double sweep_brake_speed(const sweep *w, const double *v); /* of all, in the metric of the masses */
+double sweep_brake_rest(const sweep *w);                   /* which speed counts as 0 */
+double sweep_brake_slip(const contact *c, const double *v, double speed); /* of one contact */
+/* what the friction of the problem solved last does at those rates, per unit of its time */
+double sweep_brake_power(const sweep *w, bool mass, const double *rate);
+/* the speed at the end of the trial step along that at its start, as slip_along has it */
+double sweep_brake_along(const sweep *w, double rest);
 
 /* ---- sweep_record.c ---- */
 /* The problem at hand for the one who watches, before it is solved; NULL: it is none of a step or an impact.
