@@ -66,6 +66,8 @@ typedef struct contact_state {
     int64_t stamp, stamp_m;
     lone_problem alone;
     meeting now; /* its part in a shock or in the problem of accelerations */
+    /* the size of its friction, where that is part of a brake: of steps and of instants, [mass] */
+    double rubs[2];
 } contact_state;
 
 /* The normal row of a contact at its last evaluation, stored for passes over all contacts. */
@@ -172,6 +174,17 @@ typedef struct contact_lists {
     double margin;        /* how far ahead near pairs are searched, in steps */
 } contact_lists;
 
+/* Friction without slip of all contacts together (sweep_brake.c). */
+typedef struct braking {
+    bool on;              /* some contacts have it so */
+    bool acts[2];         /* in the problem solved last, of steps and of instants: [mass] */
+    double *lost[2];      /* n: what it did to the rates there */
+    double *free, *force; /* n: rates without reactions; room */
+    double scale;         /* rates of the problem at hand are so many times those of the motion */
+    double speed, rest;   /* of all at a sample, and what of it counts as 0 */
+    contact_state turn;   /* stands for it where a slip that turns is looked for */
+} braking;
+
 /* The current problem: of a step or of an instant, for the contacts that take part. */
 typedef struct problem_at_hand {
     contact_state **act;
@@ -192,6 +205,7 @@ typedef struct problem_at_hand {
     /* errors of the rates that its tolerance permits, at an instant (index 1) and over a step (0) */
     double blur[2];
     bool unsolved; /* the last problem was not solved */
+    braking brake; /* friction without slip in it */
     cone *cone;
     const struct problem_watch *watch; /* from the options; constant during the run */
     column recorded;                   /* temporary, for sweep_record */
@@ -413,6 +427,19 @@ int sweep_largest_group(sweep *w, int m);
 double *sweep_lone_matrix(sweep *w, contact_state *k, bool mass);
 /* false: it needs the general method */
 bool sweep_solve_alone(sweep *w, bool mass, const cone *c, double *x);
+
+bool sweep_solve_unbraked(sweep *w, bool mass, double *x); /* friction without slip left out */
+
+/* ---- sweep_brake.c ---- */
+void sweep_brake_new(sweep *w);
+bool sweep_brake_solve(sweep *w, bool mass, double *x);
+double sweep_brake_speed(const sweep *w, const double *v); /* of all, in the metric of the masses */
+double sweep_brake_rest(const sweep *w);                   /* which speed counts as 0 */
+double sweep_brake_slip(const contact *c, const double *v, double speed); /* of one contact */
+/* what the friction of the problem solved last does at those rates, per unit of its time */
+double sweep_brake_power(const sweep *w, bool mass, const double *rate);
+/* the speed at the end of the trial step along that at its start, as slip_along has it */
+double sweep_brake_along(const sweep *w, double rest);
 
 /* ---- sweep_record.c ---- */
 /* Copies the current problem for the caller who records problems, before it is solved; NULL: it is not one of

@@ -73,14 +73,17 @@ enum { TURN_FOUND = 2 };
 /* Slip below this counts as 0 in the trial step. */
 static double slip_rests(const sweep *w, const contact_state *k)
 {
-    return larger(k->tol_slip, w->hand.blur[false]);
+    double tol = k == &w->hand.brake.turn ? sweep_brake_rest(w) : k->tol_slip;
+    return larger(tol, w->hand.blur[false]);
 }
 
 /* Slip at the end of the trial step along the slip at the start; not finite if either is 0. */
 static double slip_along(const sweep *w, const contact_state *k)
 {
-    const contact *c = k->c;
     double along = 0, before = 0, after = 0, rest = slip_rests(w, k);
+    if (k == &w->hand.brake.turn)
+        return sweep_brake_along(w, k == w->policy.turned ? larger(rest, w->policy.turned_slip) : rest);
+    const contact *c = k->c;
     for (int j = 0; j < c->d; j++) {
         double a = contact_rate(c, (k->rows_fixed ? c->S : k->S0) + (size_t)j * c->n, w->v) + k->s0m[j];
         before += a * a;
@@ -116,7 +119,7 @@ bool sweep_turns(const sweep *w)
     for (int i = 0; i < w->hand.nact; i++)
         if (w->hand.cone[i].d && !at_rest(w, i) && slip_along(w, w->hand.act[i]) <= 0)
             return true;
-    return false;
+    return w->hand.brake.on && slip_along(w, &w->hand.brake.turn) <= 0;
 }
 
 static void swap_ends(sweep *w)
@@ -148,6 +151,11 @@ static bool gauss_ahead(sweep *w)
    tolerance of slip for a whole step are rounding. */
 static bool goes_on(sweep *w, contact_state *k)
 {
+    if (k == &w->hand.brake.turn) {
+        solve_with(&w->s->minv, w->f1, w->room.x1);
+        return sweep_brake_speed(w, w->acc) > HELD_BACK * sweep_brake_speed(w, w->room.x1) +
+                                                  larger(sweep_brake_rest(w) / w->h, w->hand.blur[true]);
+    }
     const contact *c = k->c;
     double free = 0, left = 0, *bias = w->room.x2;
     solve_with(&w->s->minv, w->f1, w->room.x1);
@@ -202,6 +210,8 @@ static contact_state *turning(sweep *w, double h, bool *ok)
     for (int i = 0; i < w->hand.nact; i++)
         if (w->hand.act[i]->c->d && slip_along(w, w->hand.act[i]) < 0)
             return w->hand.act[i];
+    if (w->hand.brake.on && slip_along(w, &w->hand.brake.turn) < 0)
+        return &w->hand.brake.turn;
     contact_state *found = NULL;
     arena_pos mark = arena_mark(w->scratch);
     kept_step step = step_keep(w);
@@ -209,6 +219,9 @@ static contact_state *turning(sweep *w, double h, bool *ok)
     for (int i = 0; known && !found && i < w->hand.nact; i++)
         if (w->hand.act[i]->c->d && slip_along(w, w->hand.act[i]) == 0 && goes_on(w, w->hand.act[i]))
             found = w->hand.act[i];
+    if (known && !found && w->hand.brake.on && slip_along(w, &w->hand.brake.turn) == 0 &&
+        goes_on(w, &w->hand.brake.turn))
+        found = &w->hand.brake.turn;
     *ok = step_again(w, &step, h);
     arena_release(w->scratch, mark);
     return found;
@@ -219,12 +232,12 @@ static contact_state *turning(sweep *w, double h, bool *ok)
 static bool locate_turn(sweep *w, const contact_state *k, double *h)
 {
     double lo = 0, hi = *h, last = 0, speed = 0, x, s;
-    for (int j = 0; j < k->c->d; j++) {
+    for (int j = 0; k != &w->hand.brake.turn && j < k->c->d; j++) {
         const double *S = (k->rows_fixed ? k->c->S : k->S0) + (size_t)j * k->c->n;
         double a = contact_rate(k->c, S, w->v) + k->s0m[j];
         speed += a * a;
     }
-    speed = sqrt(speed);
+    speed = k == &w->hand.brake.turn ? sweep_brake_speed(w, w->v) : sqrt(speed);
     for (int it = 0; it < 80 && hi - lo > ROUND_2 * (fabs(w->t) + hi); it++) {
         /* extrapolates from the last two points with slip in the same direction; at first, and from time to
            time, bisects */

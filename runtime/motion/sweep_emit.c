@@ -346,6 +346,8 @@ static const char *contact_refused(const contact_state *k)
     const family *fam = k->c->fam;
     if (fam->f->of_rates)
         return "it bounds rates";
+    if (fam->brakes)
+        return "its friction has no slip: it acts on all degrees of freedom at once";
     if (fam->mu_static.k)
         return "its friction at rest has a coefficient of its own";
     if (fam->adhesion.k)

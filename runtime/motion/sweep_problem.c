@@ -303,7 +303,7 @@ void sweep_law(void *ud, int i, double speed, double *mu, double *radius)
     const contact_family *f = c->fam->f;
     double k = contact_coefficient(c, w->hand.act[i]->now.rests);
     if (f->mu_of_speed) {
-        k = contact_mu(w->s, c, speed);
+        k = contact_mu(w->s, c, w->hand.brake.on ? speed / w->hand.brake.scale : speed);
         if (w->hand.end < 1)
             k = (1 - w->hand.end) * w->hand.act[i]->mu0 + w->hand.end * k;
     }

@@ -33,7 +33,8 @@ static bool quick_fits(const sweep *w)
 {
     const system_t *s = w->s;
     if (!w->linear || w->p->nevent || s->past || s->first_order || w->stiffness != 0 ||
-        w->contacts.nstate > 1 || w->contacts.near.nof || w->policy.cut == CUT_NEVER || w->o->only_general)
+        w->contacts.nstate > 1 || w->hand.brake.on || w->contacts.near.nof || w->policy.cut == CUT_NEVER ||
+        w->o->only_general)
         return false;
     return w->contacts.nstate == 0 ||
            (w->contacts.state[0]->still && !w->contacts.state[0]->c->fam->f->mu_of_speed &&

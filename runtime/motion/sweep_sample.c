@@ -80,6 +80,11 @@ static void sample_contact(sweep *w, const contact_state *k, int64_t at, double 
     if (sweep_far(w, k)) {
         memset(w->room.x4, 0, (size_t)c->d * sizeof *w->room.x4);
         memset(r->rt + m * ns, 0, ns * sizeof *r->rt);
+    } else if (c->fam->brakes) {
+        r->rt[m * ns] = f * P[1];
+        slip = r->slip[m * ns] = sweep_brake_slip(c, w->v, w->hand.brake.speed);
+        r->status[m] = status_of(c, closed(w, k), slip > w->hand.brake.rest);
+        return;
     } else if (c->fam->d) {
         if (!closed(w, k) && !k->offset_fixed) {
             system_at(w->s, w->t, w->q, w->v);
@@ -99,7 +104,7 @@ static void sample_rough(sweep *w, const contact_state *k, int64_t at, double ov
 {
     const contact_result *r = k->out;
     sample_contact(w, k, at, over, instant);
-    if (k->c->fam->d)
+    if (k->c->fam->d && !k->c->fam->brakes)
         show(k->c, k->c->show, w->room.x4, 1, r->slip + (at * r->members + k->c->member) * r->nslip);
 }
 
@@ -107,6 +112,10 @@ static void sample_contacts(sweep *w, int64_t at, double over, bool instant)
 {
     const contact_table *t = &w->contacts.table;
     system_at(w->s, w->t, w->q, w->v);
+    if (w->hand.brake.on) {
+        w->hand.brake.speed = sweep_brake_speed(w, w->v);
+        w->hand.brake.rest = sweep_brake_rest(w);
+    }
     for (size_t f = 0; f < w->p->ncontact; f++) {
         contact_result *r = &w->r->contact[f];
         if (!r->kept || sample_plain(w, f, at, over, instant))
@@ -448,6 +457,15 @@ const later_ops *sweep_offer_later(sweep *w)
     return l->kinetic && l->potential ? &l->ops : NULL;
 }
 
+/* from the problem of accelerations */
+static void reaction_take(const sweep *w, contact_state *k)
+{
+    for (int j = 0; j < rows_of(k); j++)
+        k->r[j] = w->hand.rr[k->row + j];
+    if (k->c->fam->brakes)
+        k->r[rows_of(k)] = k->rubs[true];
+}
+
 /* At the start, forces are those of Gauss's principle, afterwards means over the last step. */
 bool sweep_sample(void *of, run_clock *c, int64_t at, energies *e)
 {
@@ -465,8 +483,7 @@ bool sweep_sample(void *of, run_clock *c, int64_t at, energies *e)
         return false;
     if (instant)
         for (int i = 0; i < w->hand.nact; i++)
-            for (int j = 0; j < rows_of(w->hand.act[i]); j++)
-                w->hand.act[i]->r[j] = w->hand.rr[w->hand.act[i]->row + j];
+            reaction_take(w, w->hand.act[i]);
     if (short_way) {
         sweep_sample_state(w, at);
         return true;

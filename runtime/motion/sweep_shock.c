@@ -117,6 +117,19 @@ static void shock_end(sweep *w)
     w->policy.again += w->contacts.near.nof ? again : again > 0;
 }
 
+/* What friction without slip loses in the shock.  lost: by all other reactions; together they show whether
+   the laws gave energy. */
+static void shock_brake(sweep *w, instant_t *x, double lost)
+{
+    if (!w->hand.brake.acts[true])
+        return;
+    for (int i = 0; i < w->n; i++)
+        x->room[i] = 0.5 * (x->before[i] + w->v[i]);
+    double gain = sweep_brake_power(w, true, x->room);
+    w->account.books->dissipated -= gain;
+    x->gained = gain - lost > GAIN_ROUNDED * (fabs(gain) + fabs(lost)) ? gain - lost : 0;
+}
+
 /* A shock of the contacts with a flag in either array. */
 static bool shock_of(sweep *w, const bool *which, const bool *also)
 {
@@ -129,7 +142,9 @@ static bool shock_of(sweep *w, const bool *which, const bool *also)
     instant_t x = now(w);
     if (!instant_shock(&x, w->v))
         return false;
+    double before = w->account.books->dissipated;
     instant_account(&x, w->v, w->account.books, w->r->a);
+    shock_brake(w, &x, w->account.books->dissipated - before);
     if (x.gained > 0 && !w->r->note)
         w->r->note = gain_text(&x, w->r->a, sweep_number(w, w->t));
     shock_end(w);
@@ -324,7 +339,8 @@ bool sweep_gauss(sweep *w)
     }
     instant_t x = now(w);
     bool plain = !w->hand.act[0]->c->fam->mu_static.k && !w->hand.act[0]->c->fam->adhesion.k;
-    if (w->hand.nact == 1 && w->stiffness == 0 && plain && !w->contacts.feeds && gauss_alone(w, &x))
+    plain = plain && !w->contacts.feeds && !w->hand.brake.on;
+    if (w->hand.nact == 1 && w->stiffness == 0 && plain && gauss_alone(w, &x))
         return true;
     rows_now(w);
     pull(w, w->acc);

@@ -767,7 +767,7 @@ static bool solve_watched(sweep *w, bool mass, double *x)
     return ok;
 }
 
-bool sweep_solve(sweep *w, bool mass, double *x, double t)
+bool sweep_solve_unbraked(sweep *w, bool mass, double *x)
 {
     results *r = w->r;
     if (w->policy.whole)
@@ -777,6 +777,13 @@ bool sweep_solve(sweep *w, bool mass, double *x, double t)
     r->count.branch_choices += w->hand.pr.choices;
     if (w->hand.pr.n > 1 || !r->solver)
         r->solver = w->hand.pr.solver;
+    return ok;
+}
+
+bool sweep_solve(sweep *w, bool mass, double *x, double t)
+{
+    results *r = w->r;
+    bool ok = w->hand.brake.on ? sweep_brake_solve(w, mass, x) : sweep_solve_unbraked(w, mass, x);
     if (!ok)
         return sweep_fail_contact(w, w->hand.pr.worst, t);
     if (w->hand.pr.residual > r->residual)

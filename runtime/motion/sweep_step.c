@@ -228,7 +228,7 @@ static bool step_alone(sweep *w, double h, double *v)
 static bool step_contacts_once(sweep *w, double h, double *v)
 {
     w->hand.end = w->theta;
-    if (w->hand.nact == 1 && w->stiffness == 0 && step_alone(w, h, v))
+    if (w->hand.nact == 1 && w->stiffness == 0 && !w->hand.brake.on && step_alone(w, h, v))
         return true;
     w->hand.step = h;
     sweep_cones(w);
@@ -698,6 +698,16 @@ static void account_slip(sweep *w, const cone *o, const slip_row *s)
     }
 }
 
+static void account_brake(sweep *w)
+{
+    double *rate = w->room.x1;
+    if (!w->hand.brake.acts[false])
+        return;
+    for (int i = 0; i < w->n; i++)
+        rate[i] = 0.5 * (w->v[i] + w->v1[i]);
+    w->account.books->dissipated -= sweep_brake_power(w, false, rate);
+}
+
 /* Adds the energy that contacts took in the smooth step: reactions times the mean rates of both ends. Moving
    surfaces do work. */
 static void account(sweep *w, double h)
@@ -732,6 +742,7 @@ static void account(sweep *w, double h)
             w->account.books->work -= P * still;
         }
     }
+    account_brake(w);
 }
 
 /* The largest overlap in a family. Points of shapes are held during the step and may leave their faces;
@@ -768,6 +779,12 @@ static bool asks_for_rest(const contact_state *k)
     return !k->offset_fixed || k->c->fam->mu_static.k;
 }
 
+/* numbers of the reaction of contact i of the problem, with the size of friction that is part of a brake */
+static int rows_kept(const sweep *w, int i)
+{
+    return cone_rows(&w->hand.cone[i]) + (w->hand.brake.on && w->hand.act[i]->c->fam->brakes);
+}
+
 /* Stores the impulses of the step, and finds which contacts open at its end. */
 static void accept_contacts(sweep *w, double h)
 {
@@ -787,6 +804,10 @@ static void accept_contacts(sweep *w, double h)
             P[j] += rr[j];
         if (turns)
             add_turned(w, w->hand.act[i], rr + normal, P + normal);
+        if (w->hand.brake.on && w->hand.act[i]->c->fam->brakes) {
+            r[rows] = w->hand.act[i]->rubs[false] / h;
+            P[rows] += w->hand.act[i]->rubs[false];
+        }
         if (known.gives && w->hand.act[i]->pulls)
             P[0] -= h * w->hand.act[i]->c->adhesion;
         if (!known.still && (o->d || !known.fixed)) /* those are never held by a friction bound */
@@ -798,7 +819,7 @@ static void accept_contacts(sweep *w, double h)
             continue;
         if (act_rate(w, i, w->v1) > t->tol_u[at]) {
             t->closed[at] = false;
-            for (int j = 0; j < rows; j++)
+            for (int j = 0; j < rows_kept(w, i); j++)
                 r[j] = 0;
         }
     }

@@ -585,7 +585,7 @@ static double contacts_gain(sweep *w, bool crowd, double *to_surfaces)
         }
     }
     *to_surfaces = given;
-    return gain;
+    return gain + sweep_brake_power(w, false, rate);
 }
 
 /* The same for the crowd alone; the forces at both ends of the step are known, and already swapped. */

@@ -345,23 +345,6 @@ static void sweep_close(sweep *w)
     mixed_free(w->putting.back_coupled);
 }
 
-/* Friction without a given slip acts on all dofs at once: as many rows as dofs, each as long. */
-static bool tangents_fit(sweep *w)
-{
-    const double MOST = 256e6;
-    for (size_t i = 0; i < w->p->ncontact; i++) {
-        const contact_family *f = &w->p->contact[i];
-        if (f->friction == FRICTION_NONE || f->slip_given)
-            continue;
-        double rows = (double)w->n * (double)w->n, members = (double)index_members(&f->over);
-        if (rows * members * sizeof(double) > MOST)
-            return results_fail(
-                w->r, f->at,
-                "with many contacts friction needs 'slip', the relative velocity at the contact");
-    }
-    return true;
-}
-
 /* A cascade consists of impacts at one instant, one after the other; whole steps have no such instant. */
 static bool cascades_fit(sweep *w)
 {
@@ -400,9 +383,10 @@ static bool sweep_start(void *of, run_clock *c)
     c->h = w->h;
     if (w->stiffness != 0 && contacts_of_one(w->p) > UZAWA_CONTACTS)
         return results_fail(r, SPAN_NONE, "auglag runs dynamics with up to 400 contacts; use sweeping()");
-    if (!tangents_fit(w) || !cascades_fit(w))
+    if (!cascades_fit(w))
         return false;
-    w->s = system_new(r->a, w->p, r->param, STORE_SPARSE, &why, &r->where);
+    storage how = w->hand.watch ? STORE_ROWS : STORE_SPARSE; /* problems that are recorded have rows */
+    w->s = system_new(r->a, w->p, r->param, how, &why, &r->where);
     if (!w->s)
         return results_fail(r, r->where, why);
     /* a force that reads the past at times that depend on the state depends on the state, in general
@@ -420,6 +404,7 @@ static bool sweep_start(void *of, run_clock *c)
     }
     w->linear &= !w->contacts.feeds;
     sweep_rooms(w);
+    sweep_brake_new(w);
     sweep_islands_new(w);
     sweep_events(w);
     bool ok = begin(w);

@@ -477,13 +477,67 @@ static void dofs_by_point(arena *a, const family *fam, slot_map *dof, int gap, i
     outputs_follow(&fam->slip_map, slip_to, place);
 }
 
+/* May friction without slip of this family be part of one brake?  Its surfaces are at rest, and its bound is
+   known from the normal reaction alone. */
+static bool family_may_brake(const family *fam)
+{
+    const contact_family *f = fam->f;
+    return f->friction == FRICTION_COULOMB && f->relation != REL_CLOSED && !f->of_rates && !f->mu_of_speed &&
+           !f->cascade && !fam->rate.k && !fam->mu_static.k && !fam->adhesion.k && !fam->et.k &&
+           !f->pair.touch && !near_fits(f);
+}
+
+/* Friction without slip has a row for each dof, each with an entry for each dof.  Where these would be more
+   than a small matrix, all of it acts as one brake: in models whose masses are constant and whose forces do
+   not depend on the state. */
+static void families_brake(system_t *s)
+{
+    enum { FEW_ROWS = 24 }; /* as in sweep.h: up to there W is a matrix */
+    double rows = 0;
+    bool may = s->mass_constant && !s->force_of_state && !s->base && second_order(s->p) - 1 > MAX_SLIP;
+    for (size_t i = 0; i < s->p->ncontact; i++) {
+        const family *fam = &s->family[i];
+        const contact_family *f = fam->f;
+        may = may && f->impact != IMPACT_POISSON && !f->fed && !f->read_as;
+        if (f->friction == FRICTION_NONE || f->slip_given)
+            continue;
+        may = may && family_may_brake(fam);
+        rows += (double)index_members(&f->over) * (1 + fam->d);
+    }
+    for (size_t i = 0; may && rows > FEW_ROWS && i < s->p->ncontact; i++) {
+        family *fam = &s->family[i];
+        fam->brakes = fam->d && !fam->f->slip_given;
+        if (fam->brakes)
+            fam->d = 1;
+    }
+}
+
+/* NULL: rows of friction without slip are few enough to be stored */
+static const char *tangents_too_many(const system_t *s, span *at)
+{
+    const double MOST = 256e6;
+    for (size_t i = 0; i < s->p->ncontact; i++) {
+        const family *fam = &s->family[i];
+        double rows = (double)s->n * (double)s->n, members = (double)index_members(&fam->f->over);
+        if (fam->f->friction == FRICTION_NONE || fam->f->slip_given || fam->brakes ||
+            rows * members * sizeof(double) <= MOST)
+            continue;
+        *at = fam->f->at;
+        return arena_printf(s->a,
+                            "friction without 'slip' takes %.3g MB for the rows of '%s' here, and 256 MB at "
+                            "most; give slip = …, the relative velocity at the contact",
+                            rows * members * sizeof(double) / 1e6, fam->f->name);
+    }
+    return NULL;
+}
+
 /* Friction on the whole tangent space has entries everywhere; in small models all rows do. */
 static void family_dofs(system_t *s, family *fam)
 {
     enum { SMALL = 6 };
     const kernel *g = fam->gradient.k, *m = fam->slip_map.k;
     int n = 0, most = (int)((g ? g->tape.nout : 0) + (m ? m->tape.nout : 0));
-    if (s->n <= SMALL || (fam->d && !fam->f->slip_given))
+    if (s->n <= SMALL || (fam->d && !fam->f->slip_given && !fam->brakes))
         return;
     slot_map *dof = arena_array(s->a, slot_map, most + 1);
     int *gradient_to = outputs_to(s->a, &fam->gradient, g ? g->row : NULL, dof, &n), gap = n;
@@ -575,7 +629,7 @@ static void contacts_new(system_t *s, storage how)
                              : f->of_rates             ? &fam->gradient
                                                        : &fam->gap;
         fam->first = at;
-        if (how == STORE_SPARSE && near_fits(f))
+        if (how != STORE_WHOLE && near_fits(f))
             continue;
         for (bool any = index_first(&f->over, index); any; any = index_next(&f->over, index), member++) {
             if (counts->k && !term_member(counts, index))
@@ -720,11 +774,14 @@ system_t *system_new(arena *a, const program *p, const double *param, storage ho
         s->in.from[IN_FEATURE] = s->shapes->feature;
     s->jacobian_constant = s->force_dq.constant && s->force_dv.constant;
     s->family = arena_array(a, family, p->ncontact);
-    for (size_t i = 0; i < p->ncontact; i++) {
+    for (size_t i = 0; i < p->ncontact; i++)
         family_new(s, &s->family[i], &p->contact[i]);
-        if (how == STORE_SPARSE)
-            family_dofs(s, &s->family[i]);
-    }
+    if (how == STORE_SPARSE)
+        families_brake(s);
+    for (size_t i = 0; how != STORE_WHOLE && i < p->ncontact; i++)
+        family_dofs(s, &s->family[i]);
+    if ((*why = tangents_too_many(s, at)))
+        return NULL;
     if (how == STORE_WHOLE && n > DENSE_DOFS && (!p->mass_diagonal || s->force_of_state)) {
         *why = arena_printf(
             a, "this backend takes at most %d degrees of freedom that are coupled; use sweeping()",
@@ -1265,6 +1322,25 @@ static void tangent_rows(system_t *s, contact *c, const double *M)
     }
 }
 
+/* the same without rows */
+static void brake_metric(system_t *s, contact *c)
+{
+    const factor *f = &s->minv;
+    double hh = 0;
+    c->d = 0;
+    if (f->kind == FACTOR_DIAGONAL)
+        for (int k = 0; k < c->n; k++)
+            hh += c->H[k] * c->H[k] * f->a[c->dof ? c->dof[k] : k];
+    else {
+        memset(s->w1, 0, (size_t)s->n * sizeof *s->w1);
+        for (int k = 0; k < c->n; k++)
+            s->w1[c->dof ? c->dof[k] : k] += c->H[k];
+        factor_solve(f, s->w1, s->w2);
+        hh = contact_rate(c, c->H, s->w2);
+    }
+    c->metric = sqrt(hh);
+}
+
 /* ---- initial values on their constraints ---- */
 
 /* the violation of the gap (or, for equalities, of its rate), and the size of its terms */
@@ -1415,7 +1491,9 @@ void contact_rows(system_t *s, contact *c, const double *M, bool all)
         if (fam->d && fam->f->slip_given) {
             slip_raw(s, c, c->S);
             slip_across(c);
-        } else if (fam->d)
+        } else if (fam->brakes)
+            brake_metric(s, c);
+        else if (fam->d)
             tangent_rows(s, c, M);
         else
             c->d = 0;

@@ -37,7 +37,10 @@ typedef struct family {
     term gap, gradient, rate, bias, slip, slip_map, slip_offset, slip_bias, normal, mu, mu_static, e, et,
         adhesion;
     int nslip, d; /* components as given; of the step problem at most */
-    int shown;    /* components kept in results */
+    /* friction without slip, solved for all such contacts together (sweep_brake.c): contacts have no rows of
+       it, and d = 1 is room for its size */
+    bool brakes;
+    int shown; /* components kept in results */
     /* H and S; d gap/dt and the part of the slip that is free of q' never change */
     bool rows_fixed, offset_fixed;
     bool still;          /* nor do its laws */
@@ -136,8 +139,9 @@ static inline double term_value(const term *t, const inputs *in, const int32_t *
 bool term_member(const term *t, const int32_t *index);
 term term_new(arena *a, const kernel *k); /* registers with the constants put */
 /* How matrices and rows are stored: in full, or by their structure; then contacts of near pairs (near.h)
- * are not listed. */
-typedef enum { STORE_WHOLE, STORE_SPARSE } storage;
+   are not listed.  STORE_ROWS: the same, and friction without slip has rows, where else it may be one brake.
+ */
+typedef enum { STORE_WHOLE, STORE_SPARSE, STORE_ROWS } storage;
 /* NULL and *why if the program is too large to be stored in full. */
 system_t *system_new(arena *a, const program *p, const double *param, storage how, const char **why,
                      span *at);

@@ -141,13 +141,26 @@ run heap for 0.4 with sweeping(h = 4e-3)
 save t, b[1].p, b[1].A, b[2].p, b[2].A', energy, dissipated, touch[1, 2].gap, touch[1, 2].rn, ground[1].rn { file = "out.csv" }
 measure n = count(touch.impacts), p = power_balance, r = residual, d = max_penetration, points = touch[1, 2].points.rn
 CDL
+# friction without slip of many contacts, part of it at rest
+cat >brake.cdl <<'CDL'
+model slide {
+    param N = 20
+    dof x[i in 1..N] = 0, x' = 1
+    dof y[i in 1..N] = 0.05, y' = 0
+    for i in 1..N { (1 + 0.1*i)*x[i]'' = 4*sin(9*t); (1 + 0.1*i)*y[i]'' = -10 }
+    constraint floor[i in 1..N]: y[i] >= 0 { friction = coulomb(0.05), impact = newton(0.2) }
+}
+run slide for 0.7 with sweeping(h = 5e-3)
+save t, x[3], y[5], floor[2].rn, floor[2].rt, floor[2].slip, energy, dissipated { file = "out.csv" }
+measure n = count(floor.impacts), p = power_balance, r = residual, d = max_penetration, s = floor.status(0.5)
+CDL
 # pairs that are listed: some have come and gone
 sed -e 's/^run heap.*/run heap(N = 12) for 0.37 with sweeping(h = 6e-3)/' -e 's/0\.1\*i\]/0.2*i]/' bricks.cdl >listed.cdl
 
 # all states of a run, one after the other: what is no regular file is written directly
 ln -s /proc/self/fd/1 pipe
 json() { "$CDL" run --json "$@" 2>err | sed 's/"seconds":[^,]*,//'; }
-for m in penalty events switches adaptive equal cone sweeping auglag at_once past speed pile lanes turns turns_sweeping turns_penalty late late_sweeping bricks listed; do
+for m in penalty events switches adaptive equal cone sweeping auglag at_once past speed pile lanes turns turns_sweeping turns_penalty late late_sweeping bricks listed brake; do
     json -o whole $m.cdl >whole.json
     "$CDL" run -q -o first --checkpoint pipe --checkpoint-every t=0.07 $m.cdl 2>err | cat >all
     cmp -s whole/out.csv first/out.csv; same "$m: writing checkpoints changes nothing" 0 $?

@@ -34,8 +34,8 @@ balls 2 sometimes >word.cdl
 try "another word" 3 "$CDL" run word.cdl
 has "it names the words" err "auto|always|never"
 
-# friction without slip: 8 n^2 m bytes for the rows of a family
-rub() { # n BACKEND SLIP
+# friction without slip: one brake for all; or 8 n^2 m bytes for the rows of a family
+rub() { # n BACKEND ATTRIBUTES
     cat <<CDL
 model rub {
     dof x[i in 1..$1] = 0, x' = 1
@@ -46,9 +46,14 @@ model rub {
 run rub for 2e-3 with $2(h = 1e-3)
 CDL
 }
-rub 201 sweeping "" >large.cdl                  # 8*402^2*201 = 260 MB
-try "rows of more than 256 MB" 4 "$CDL" run large.cdl
-has "it names slip" err "friction needs 'slip'"
+rub 201 sweeping "" >large.cdl
+try "a brake for many" 0 "$CDL" run large.cdl
+rub 201 sweeping ", adhesion = 1" >rows.cdl                  # 8*402^2*201 = 260 MB
+for backend in sweeping penalty; do
+    sed "s/with.*/with $backend()/" rows.cdl >"$backend.cdl"
+    try "$backend: rows of more than 256 MB" 4 "$CDL" run "$backend.cdl"
+    has "$backend: it names slip" err "give slip = "
+done
 rub 201 sweeping ", slip = x[i]'" >slip.cdl
 try "with slip it runs" 0 "$CDL" run slip.cdl
 rub 401 auglag ", slip = x[i]'" >auglag.cdl

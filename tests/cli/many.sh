@@ -26,8 +26,11 @@ model m {
 }
 run m for 1
 CDL
-try "friction without slip among many" 4 "$CDL" run free.cdl
-has "is refused at its place" err "free.cdl:5:5: error: with many contacts friction needs 'slip'"
+try "friction without slip among many" 0 "$CDL" run free.cdl
+sed 's/{ friction = coulomb(0.1) }/{ friction = tresca(0.1) }/' free.cdl >rows.cdl
+try "with a law that asks for rows" 4 "$CDL" run rows.cdl
+has "is refused at its place" err "rows.cdl:5:5: error: friction without 'slip' takes"
+has "says what to write" err "give slip = "
 sed 's/friction = coulomb(0.1)/impact = poisson(0.5)/; s/N = 500/N = 4500/' free.cdl >poisson.cdl
 echo 'expect floor.impacts.post[1] == -0.5*floor.impacts.pre[1] within rel(1e-9)' >>poisson.cdl
 sed -i 's/^run m for 1$/run m for 1.6 with sweeping(h = 1e-2)/' poisson.cdl
@@ -53,3 +56,16 @@ spent() {
 }
 few=$(spent 500 0.8) many=$(spent 8000 0.05)
 same "time grows no faster than the number of islands" 1 "$((10#$many <= 3*10#$few))"
+
+# friction without slip costs the same for each contact
+cat >arms.cdl <<'CDL'
+model arms {
+    param N = 500
+    dof x[i in 1..N] = 0, x' = 1
+    dof y[i in 1..N] = 0, y' = 0
+    for i in 1..N { x[i]'' = 0; y[i]'' = -9.81 }
+    constraint floor[i in 1..N]: y[i] >= 0 { friction = coulomb(0.1) }
+}
+CDL
+few=$(spent 500 1.6) many=$(spent 8000 0.1)
+same "time of friction without slip grows no faster than the number of contacts" 1 "$((10#$many <= 3*10#$few))"

@@ -1,0 +1,344 @@
+/* sweep_brake: friction without slip acts against the whole velocity in the metric of the masses, so that of
+   all contacts together is one brake.  Lengths and the unit normals n_i = M^-1 H_i^T/|H_i| are those of this
+   metric.  The slip of contact i is x - n_i (n_i . x) and its bound is b_i = mu_i r_i |H_i|, hence
+
+     x + sum_i s_i (x - n_i (n_i . x)) = y,   y = w + M^-1 J^T r,   s_i = b_i/|x - n_i (n_i . x)|
+
+   with w the rates that forces alone lead to.  Where no contact rebounds, n_i . x = 0 for all that push: then
+   x is along y, |x| = max(0, |y| - sum b_i), and what the laws of contacts ask of x they ask of y, with the
+   rates of surfaces stretched by |y|/|x|.
+
+   Where some rebound, the fastest of them, m, has its own place, because friction may stop all but its
+   rebound: x = z + nu n_m, and y has another stretch along n_m than along z.  What the other ones that
+   rebound do along their normals is added to y, and the problem is solved again until nothing changes. */
+#include <math.h>
+#include <string.h>
+#include "sweep.h"
+#include "base/tolerances.h"
+
+enum { NONE = -1, ROUNDS = 200 };
+
+/* A contact that pushes, with friction without slip. */
+typedef struct rub {
+    contact_state *k;
+    double bound;   /* b_i */
+    double rebound; /* n_i . x */
+} rub;
+
+/* What rates of the problem are multiplied by, beside those of the motion. */
+typedef struct stretch {
+    double slip, rebound; /* along z, and along n_m */
+} stretch;
+
+typedef struct brake_problem {
+    sweep *w;
+    bool mass;
+    double *x;         /* in: w; out: y, then x */
+    const double *off; /* as it was posed */
+    double *added;     /* n: what is added to y */
+    rub *at;
+    int n, fastest;
+    stretch by;
+} brake_problem;
+
+void sweep_brake_new(sweep *w)
+{
+    braking *b = &w->hand.brake;
+    for (size_t i = 0; i < w->p->ncontact; i++)
+        b->on |= w->s->family[i].brakes;
+    b->scale = 1;
+    if (!b->on)
+        return;
+    b->free = arena_array(w->a, double, w->n);
+    b->force = arena_array(w->a, double, w->n);
+    for (int mass = 0; mass < 2; mass++)
+        b->lost[mass] = arena_array(w->a, double, w->n);
+}
+
+double sweep_brake_speed(const sweep *w, const double *v)
+{
+    return sqrt(mass_norm2(w->s, w->M, v));
+}
+
+double sweep_brake_rest(const sweep *w)
+{
+    return RATE_IS_ZERO * sweep_brake_speed(w, w->size.vmax);
+}
+
+double sweep_brake_slip(const contact *c, const double *v, double speed)
+{
+    double normal = contact_rate(c, c->H, v) / c->metric, square = speed * speed - normal * normal;
+    return square > ROUND_10 * speed * speed ? sqrt(square) : 0;
+}
+
+double sweep_brake_power(const sweep *w, bool mass, const double *rate)
+{
+    if (!w->hand.brake.acts[mass])
+        return 0;
+    mass_times(w->s, w->M, w->hand.brake.lost[mass], w->hand.brake.force);
+    return vec_dot(w->hand.brake.force, rate, w->n);
+}
+
+/* ---- the problem at hand ---- */
+static const column *push_of(const brake_problem *b, contact_state *k)
+{
+    sweep_columns_put(b->w, k, b->mass);
+    return b->mass ? &k->Gm : &k->G;
+}
+
+/* to += by n_i */
+static void add_normal(const brake_problem *b, contact_state *k, double by, double *to)
+{
+    const column *G = push_of(b, k);
+    for (int j = 0; j < G->n; j++)
+        to[G->local ? k->c->dof[j] : j] += by / k->c->metric * G->a[j];
+}
+
+/* those that push, and which of them rebounds fastest */
+static void rubs_find(brake_problem *b)
+{
+    sweep *w = b->w;
+    double most = 0;
+    b->n = 0;
+    b->fastest = NONE;
+    for (int i = 0; i < w->hand.nact; i++) {
+        contact_state *k = w->hand.act[i];
+        double bound = k->c->mu * fabs(w->hand.rr[k->row]);
+        k->rubs[b->mass] = 0;
+        if (!k->c->fam->brakes || !(bound > 0))
+            continue;
+        rub *r = &b->at[b->n];
+        *r = (rub){ k, bound, -b->off[k->row] / k->c->metric };
+        if (fabs(r->rebound) > most) {
+            most = fabs(r->rebound);
+            b->fastest = b->n;
+        }
+        b->n++;
+    }
+}
+
+/* Does the solution obey all laws whatever the stretch?  Surfaces ask for no rates, except those of gaps that
+   stay open. */
+static bool any_stretch(const brake_problem *b)
+{
+    const problem_at_hand *o = &b->w->hand;
+    if (b->fastest != NONE)
+        return false;
+    for (int i = 0; i < o->nact; i++) {
+        const cone *c = &o->cone[i];
+        if (c->kind == CONE_UNILATERAL && o->rr[c->row] == 0 && b->off[c->row] >= 0 && c->radius == 0)
+            continue;
+        for (int j = 0; j < cone_rows(c); j++)
+            if (b->off[c->row + j] != 0 || c->of_speed)
+                return false;
+    }
+    return true;
+}
+
+/* what contacts ask for, in rates that are stretched */
+static void offsets_stretched(const brake_problem *b)
+{
+    sweep *w = b->w;
+    const rub *m = b->fastest == NONE ? NULL : &b->at[b->fastest];
+    for (int i = 0; i < w->hand.pr.m; i++)
+        w->hand.off[i] = b->by.slip * b->off[i];
+    w->hand.brake.scale = b->by.slip;
+    if (!m)
+        return;
+    const column *G = push_of(b, m->k);
+    const double *push = sweep_column_spread(w, m->k, G, 0);
+    double by = (b->by.slip - b->by.rebound) * m->rebound / m->k->c->metric;
+    for (int i = 0; i < w->hand.nact; i++) {
+        const contact_state *k = w->hand.act[i];
+        for (int j = 0; j < rows_of(k); j++)
+            w->hand.off[k->row + j] += by * contact_rate(k->c, row_of(k, k->c->H, k->c->S, j), push);
+    }
+    w->hand.off[m->k->row] = b->by.rebound * b->off[m->k->row];
+    sweep_column_done(w, m->k, G);
+}
+
+/* s_i of all but the fastest, at |z|; they add up to what is returned */
+static double share(const brake_problem *b, int i, double z)
+{
+    const rub *r = &b->at[i], *m = &b->at[b->fastest];
+    return r->bound / sqrt(z * z + m->rebound * m->rebound - r->rebound * r->rebound);
+}
+
+static double shares(const brake_problem *b, double z)
+{
+    double sum = 0;
+    for (int i = 0; i < b->n; i++)
+        if (i != b->fastest)
+            sum += share(b, i, z);
+    return sum;
+}
+
+/* |z| from its length in y, where one rebounds faster than all others */
+static double slip_left(const brake_problem *b, double length, double *others)
+{
+    enum { MOST = 500 };
+    double z = larger(0, length - b->at[b->fastest].bound), before = INFINITY;
+    *others = shares(b, z);
+    for (int i = 0; i < MOST && fabs(z - before) > ROUND_2 * length; i++) {
+        before = z;
+        z = larger(0, length - b->at[b->fastest].bound) / (1 + *others);
+        *others = shares(b, z);
+    }
+    return z;
+}
+
+/* The sizes of friction where z is all that is left of its length in y. */
+static void rubs_known(const brake_problem *b, double z, double length, double bounds)
+{
+    double part = z > 0 || !(bounds > 0) ? 1 : fmin(1, length / bounds);
+    for (int i = 0; i < b->n; i++)
+        b->at[i].k->rubs[b->mass] = b->at[i].bound * (b->fastest == NONE || i == b->fastest ? part : 1);
+}
+
+/* The motion x from y in place, and what was lost on the way. */
+static void unstretch(const brake_problem *b, double z, double length)
+{
+    sweep *w = b->w;
+    double *lost = w->hand.brake.lost[b->mass], keep = length > 0 ? z / length : 0;
+    for (int i = 0; i < w->n; i++)
+        lost[i] = b->added[i] - b->x[i];
+    if (b->fastest != NONE) {
+        const rub *m = &b->at[b->fastest];
+        double along = contact_rate(m->k->c, m->k->c->H, b->x) / m->k->c->metric;
+        add_normal(b, m->k, -along, b->x);
+        for (int i = 0; i < w->n; i++)
+            b->x[i] *= keep;
+        add_normal(b, m->k, m->rebound, b->x);
+    } else
+        for (int i = 0; i < w->n; i++)
+            b->x[i] *= keep;
+    for (int i = 0; i < w->n; i++)
+        lost[i] += b->x[i];
+}
+
+/* s_i (n_i . x) n_i of those that rebound beside the fastest, into `added`; how much that changes, in parts
+   of y */
+static double add_others(const brake_problem *b, double z, double size)
+{
+    arena_pos mark = arena_mark(b->w->scratch);
+    double *now = arena_array(b->w->scratch, double, b->w->n);
+    for (int i = 0; i < b->n; i++)
+        if (i != b->fastest && b->at[i].rebound != 0)
+            add_normal(b, b->at[i].k, share(b, i, z) * b->at[i].rebound, now);
+    for (int i = 0; i < b->w->n; i++) {
+        double was = b->added[i];
+        b->added[i] = now[i];
+        now[i] -= was;
+    }
+    double change = sweep_brake_speed(b->w, now);
+    arena_release(b->w->scratch, mark);
+    return size > 0 ? change / size : 0;
+}
+
+/* Rates after a step or a shock, and accelerations at rest. */
+static bool brake_rates(brake_problem *b)
+{
+    const double LARGEST = 1 / ROUND_ROOT;
+    sweep *w = b->w;
+    double enough = larger(ROUND_500, w->tol);
+    for (int round = 0; round < ROUNDS; round++) {
+        vec_copy(b->x, w->hand.brake.free, w->n);
+        vec_axpy(b->x, 1, b->added, w->n);
+        offsets_stretched(b);
+        if (!sweep_solve_unbraked(w, b->mass, b->x))
+            return false;
+        double length = sweep_brake_speed(w, b->x), size = length, bounds = 0, others = 0, z, change = 0;
+        stretch was = b->by;
+        rubs_find(b);
+        if (b->fastest == NONE) {
+            for (int i = 0; i < b->n; i++)
+                bounds += b->at[i].bound;
+            z = larger(0, length - bounds);
+        } else {
+            length = sweep_brake_slip(b->at[b->fastest].k->c, b->x, length);
+            bounds = b->at[b->fastest].bound;
+            z = slip_left(b, length, &others);
+        }
+        bool any = any_stretch(b);
+        b->by.slip = length > 0 ? fmin(length / z, LARGEST) : 1 + others;
+        b->by.rebound = 1 + others;
+        if (!any) {
+            double added = b->fastest == NONE ? 0 : add_others(b, z, size);
+            change = fabs(1 / b->by.slip - 1 / was.slip) + fabs(b->by.rebound - was.rebound) / was.rebound +
+                     added;
+        }
+        if (any || change <= enough) {
+            rubs_known(b, z, length, bounds);
+            unstretch(b, z, length);
+            w->hand.brake.acts[b->mass] = b->n > 0;
+            return true;
+        }
+        w->hand.pr.residual = isfinite(change) ? change : INFINITY;
+        if (!isfinite(change))
+            break; /* friction on what rebounds asks for ever more friction */
+    }
+    return false;
+}
+
+/* Accelerations in slip: friction has the direction that the velocity has now, and no contact that is closed
+   has a rate along it. */
+static bool brake_slips(brake_problem *b, double speed)
+{
+    sweep *w = b->w;
+    double bounds = 0;
+    if (!sweep_solve_unbraked(w, b->mass, b->x))
+        return false;
+    rubs_find(b);
+    for (int i = 0; i < b->n; i++)
+        bounds += b->at[i].bound;
+    rubs_known(b, 1, 1, bounds);
+    for (int i = 0; i < w->n; i++) {
+        w->hand.brake.lost[b->mass][i] = -bounds * w->v[i] / speed;
+        b->x[i] += w->hand.brake.lost[b->mass][i];
+    }
+    w->hand.brake.acts[b->mass] = b->n > 0;
+    return true;
+}
+
+static bool any_brakes(const sweep *w)
+{
+    for (int i = 0; i < w->hand.nact; i++)
+        if (w->hand.act[i]->c->fam->brakes)
+            return true;
+    return false;
+}
+
+bool sweep_brake_solve(sweep *w, bool mass, double *x)
+{
+    bool forces = mass && w->hand.step == 1;
+    w->hand.brake.acts[mass] = false;
+    if (!any_brakes(w))
+        return sweep_solve_unbraked(w, mass, x);
+    arena_pos mark = arena_mark(w->scratch);
+    double *off = arena_array(w->scratch, double, w->hand.pr.m), speed = sweep_brake_speed(w, w->v);
+    memcpy(off, w->hand.off, (size_t)w->hand.pr.m * sizeof *off);
+    vec_copy(w->hand.brake.free, x, w->n);
+    brake_problem b = { .w = w,
+                        .mass = mass,
+                        .x = x,
+                        .off = off,
+                        .added = arena_array(w->scratch, double, w->n),
+                        .at = arena_array(w->scratch, rub, w->hand.nact),
+                        .fastest = NONE,
+                        .by = { 1, 1 } };
+    bool ok = forces && speed > sweep_brake_rest(w) ? brake_slips(&b, speed) : brake_rates(&b);
+    w->hand.brake.scale = 1;
+    memcpy(w->hand.off, off, (size_t)w->hand.pr.m * sizeof *off);
+    arena_release(w->scratch, mark);
+    return ok;
+}
+
+/* ---- where it comes to rest ---- */
+double sweep_brake_along(const sweep *w, double rest)
+{
+    double before = sweep_brake_speed(w, w->v), after = sweep_brake_speed(w, w->v1);
+    if (!w->hand.brake.acts[false] || !(before > rest))
+        return NAN;
+    mass_times(w->s, w->M, w->v, w->hand.brake.force);
+    return after > rest ? vec_dot(w->hand.brake.force, w->v1, w->n) / before : 0;
+}
