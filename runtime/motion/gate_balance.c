@@ -38,6 +38,7 @@ struct balance {
     bool hit;                          /* the current step contains impacts; otherwise jolts do not count */
     gate_sum acted;                    /* temporary: one sum */
     double *change, *q, *v, *diagonal; /* temporary, nq numbers each */
+    double *fast;                      /* rates that no dof exceeds in the step, see fastest_rates */
     double *fastest;    /* of each family: the largest slip of the run, for several directions */
     missed *dof, *step; /* at instants; over steps */
     bool *ever;         /* dofs whose equation was checked */
@@ -115,7 +116,7 @@ balance *balance_new(gate *g, results *r, arena *a)
     }
     b->rate = sum_new(a, p->nq);
     b->acted = sum_new(a, p->nq);
-    double **room[] = { &b->change, &b->q, &b->v, &b->diagonal };
+    double **room[] = { &b->change, &b->q, &b->v, &b->diagonal, &b->fast };
     for (size_t k = 0; k < sizeof room / sizeof *room; k++)
         *room[k] = arena_array(a, double, (size_t)p->nq);
     b->dof = arena_array(a, missed, (size_t)p->nq);
@@ -172,22 +173,36 @@ static bool all_around(const contact_family *f)
     return f->friction != FRICTION_NONE && !f->slip_given;
 }
 
+/* Each dof with the kinetic energy of the dof that has most: members of a family are alike, but one may move
+   while others rest. */
+static void fastest_rates(balance *b)
+{
+    int nq = b->r->prog->nq;
+    double most = 0;
+    gate_mass_diagonal(b->g, b->diagonal);
+    for (int i = 0; i < nq; i++)
+        if (b->diagonal[i] > 0)
+            most = fmax(most, sqrt(b->diagonal[i]) * b->v[i]);
+    for (int i = 0; i < nq; i++)
+        b->fast[i] = b->diagonal[i] > 0 ? most / sqrt(b->diagonal[i]) : b->v[i];
+}
+
 /* How far a gap may change within a step of length h, from the current state of the gate, plus its rounding.
  */
-static double way_of(balance *b, size_t c, int64_t m, double h)
+static double way_of(balance *b, size_t c, int64_t m, double h, const double *rates)
 {
-    return 2 * h * gate_length(b->g, c, m, b->v) + GATE_LOOSE * gate_length(b->g, c, m, b->q) +
+    return 2 * h * gate_length(b->g, c, m, rates) + GATE_LOOSE * gate_length(b->g, c, m, b->q) +
            GATE_GAP_LEAST;
 }
 
-/* An estimate for all members: ten times the largest of a few, because members are alike. */
+/* Of a few members, at the largest rates of all, ten times as far: no member comes further. */
 static double way_of_all(balance *b, size_t c, double h)
 {
     enum { FEW = 8 };
     int64_t n = b->r->contact[c].members, stride = n / FEW + 1;
     double most = 0;
     for (int64_t m = 0; m < n; m += stride)
-        most = fmax(most, way_of(b, c, m, h));
+        most = fmax(most, way_of(b, c, m, h, b->fast));
     return 10 * most;
 }
 
@@ -215,7 +230,7 @@ static void leave_out(balance *b, size_t c, int64_t at, double h, bool hit)
     const double *gap = gaps && !all ? gate_gaps(b->g, c) : NULL;
     double far = gap ? way_of_all(b, c, h) : 0;
     for (int64_t m = 0; m < x->members && !all; m++) {
-        bool acts = by_gap ? !gap || (gap[m] <= far && gap[m] <= way_of(b, c, m, h))
+        bool acts = by_gap ? !gap || (gap[m] <= far && gap[m] <= way_of(b, c, m, h, b->v))
                            : pushes_at(b->r, c, at, m);
         all = acts && all_around(f);
         if (acts)
@@ -236,6 +251,7 @@ static void stand_to_leave_out(balance *b, int64_t at)
         b->v[i] = fmax(fabs(v[i]), at ? fabs(v[i - nq]) : 0);
     }
     gate_at(b->g, r->t[at], q, v);
+    fastest_rates(b);
 }
 
 /* False: all dofs are skipped. */
@@ -494,6 +510,16 @@ static void instant_reach(balance *b)
     }
 }
 
+/* what reactions of the step are worth on the rows of there */
+static void push_reach(balance *b, int64_t at)
+{
+    if (sum_known(b->push, 1))
+        return;
+    sum_clear(&b->acted, b->r->prog->nq);
+    pushes(b, at, &b->acted);
+    reach(b, b->push);
+}
+
 /* Changes the current rates by an impact, forwards or backwards. */
 static void rates_over(balance *b, const one_hit *x, double sign)
 {
@@ -507,22 +533,39 @@ static void rates_over(balance *b, const one_hit *x, double sign)
     instant_reach(b);
 }
 
-/* Around an impact within the step, rates and forces that depend on them need not lie between those of both
-   ends. They are computed from either end by the impulses. */
+/* with the rates at hand */
+static void go_on(balance *b, double from, double to)
+{
+    for (int i = 0; i < b->r->prog->nq; i++) {
+        bool turns = b->r->prog->rotations.n && turns_of(b->r->prog, i) >= 0;
+        b->q[i] += turns ? 0 : (to - from) * b->v[i];
+    }
+    gate_at(b->g, to, b->q, b->v);
+}
+
+/* Around an impact within the step rates, the forces that read them and the rows of contacts need not lie
+   between those of both ends: from either end they follow from the impulses. */
 static void between_hits(balance *b, int64_t at)
 {
     enum { MOST = 256 };
     const results *r = b->r;
     int nq = r->prog->nq;
     one_hit all[MOST];
-    bool known = sum_known(b->force, 1) && sum_known(b->mass, 1);
+    bool known = sum_known(b->force, 1) && sum_known(b->mass, 1) && sum_known(b->push, 1);
     size_t n = known ? 0 : hits_of(b, at, all, MOST);
     for (int end = 0; n && end < 2; end++) {
         stand_near(b, at - 1 + end, all[end ? n - 1 : 0].t);
+        push_reach(b, at);
         gate_mass_diagonal(b->g, b->diagonal);
         memcpy(b->v, r->v + (at - 1 + end) * nq, (size_t)nq * sizeof *b->v);
-        for (size_t k = 0; k < n; k++)
-            rates_over(b, &all[end ? n - 1 - k : k], end ? -1 : 1);
+        for (size_t k = 0; k < n; k++) {
+            const one_hit *x = &all[end ? n - 1 - k : k];
+            rates_over(b, x, end ? -1 : 1);
+            if (k + 1 == n || sum_known(b->push, 1))
+                continue;
+            go_on(b, x->t, all[end ? n - 2 - k : k + 1].t);
+            push_reach(b, at);
+        }
     }
 }
 
@@ -598,7 +641,9 @@ static inline __attribute__((always_inline)) lack step_lack(const balance *b, in
 {
     const results *r = b->r;
     between m = ends_of(b->mass, i), f = ends_of(b->force, i), p = ends_of(b->push, i);
-    double slack = m.half + h * (f.half + p.half), acts = f.size + p.size;
+    /* an impact in the step turns the motion round: rows may go a little beyond those of both ends */
+    double beyond = b->hit ? 1 + 2 * GATE_TURNED : 1;
+    double slack = m.half + h * (f.half + beyond * p.half), acts = f.size + p.size;
     double left = m.middle - h * (f.middle + p.middle), by = fabs(left);
     if (is_hit) {
         range hit = impulses_of(b, i, at, h);
