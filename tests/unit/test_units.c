@@ -119,7 +119,7 @@ static void unknown_units(void **state)
             fail_msg("'%s' is a unit", no[k]);
 }
 
-/* a prefixed unit with the name of a plain one is never meant */
+/* Every listed name is a unit, and no name occurs twice. */
 static void names_are_units(void **state)
 {
     (void)state;
