@@ -1,5 +1,5 @@
 #!/bin/bash
-# --checkpoint and --from: a run that is continued from any of its states gives the bytes of the whole one.
+# --checkpoint and --from: a run that is continued from any of its states gives the bytes of the complete run.
 . "${tests:?}/cli/common"
 
 cat >penalty.cdl <<'CDL'
@@ -141,10 +141,10 @@ run heap for 0.4 with sweeping(h = 4e-3)
 save t, b[1].p, b[1].A, b[2].p, b[2].A', energy, dissipated, touch[1, 2].gap, touch[1, 2].rn, ground[1].rn { file = "out.csv" }
 measure n = count(touch.impacts), p = power_balance, r = residual, d = max_penetration, points = touch[1, 2].points.rn
 CDL
-# pairs that are listed: some have come and gone
+# listed pairs: some have come and gone
 sed -e 's/^run heap.*/run heap(N = 12) for 0.37 with sweeping(h = 6e-3)/' -e 's/0\.1\*i\]/0.2*i]/' bricks.cdl >listed.cdl
 
-# all states of a run, one after the other: what is no regular file is written directly
+# all states of a run, one after the other: a path that is not a regular file is written directly
 ln -s /proc/self/fd/1 pipe
 json() { "$CDL" run --json "$@" 2>err | sed 's/"seconds":[^,]*,//'; }
 for m in penalty events switches adaptive equal cone sweeping auglag at_once past speed pile lanes turns turns_sweeping turns_penalty late late_sweeping bricks listed; do
@@ -159,7 +159,7 @@ for m in penalty events switches adaptive equal cone sweeping auglag at_once pas
     same "$m: there are checkpoints" yes "$([ ${#at[@]} -ge 5 ] && echo yes || echo "${#at[@]}")"
     bad="" k=0
     for ((try = 0; try < 5; try++)); do
-        [ $try -gt 0 ] && k=$((RANDOM % ${#at[@]}))         # the first two, where sizes still grow, and the last one always
+        [ $try -gt 0 ] && k=$((RANDOM % ${#at[@]}))         # always the first two, where sizes still grow, and the last one
         [ $try -eq 1 ] && k=$((${#at[@]} - 1))
         [ $try -eq 2 ] && k=1
         tail -c +$((at[k] + 1)) all | head -c "${size[k]}" >state
@@ -169,7 +169,7 @@ for m in penalty events switches adaptive equal cone sweeping auglag at_once pas
     same "$m: continued from any of them, the same bytes" "" "$bad"
 done
 
-# a run that is interrupted, or killed, goes on from where it was
+# a run that was interrupted, or killed, continues from there
 cat >long.cdl <<'CDL'
 model pendulum {
     dof a = 2, a' = 0
@@ -200,7 +200,7 @@ cmp -s whole.json second.json && cmp -s whole/out.csv second/out.csv; same "with
 try "and a longer run goes on from it" 0 "$CDL" run -o longer --from state <(sed 's/for 900/for 901/' long.cdl)
 has "to its end" out "to t = 901"
 
-# several runs in a file: those before are done again
+# several runs in a file: earlier ones are repeated
 cat >two.cdl <<'CDL'
 model fall { dof y = 1, y' = 0; y'' = -1; constraint floor: y >= 0 }
 run fall for 1 with penalty()
@@ -215,7 +215,7 @@ sed '/events/,$d' two.cdl >one.cdl
 try "no run that it is of" 5 "$CDL" run -q --from state one.cdl
 has "is reported" err "checkpoint 'state' was not used"
 
-# what does not fit is refused
+# states that do not fit are refused
 "$CDL" run -q -o whole --checkpoint state events.cdl 2>err
 try "another parameter" 5 "$CDL" run -q -p e=0.6 --from state events.cdl
 has "is named" err "error: cannot continue from checkpoint 'state': it belongs to a run with other parameters"
