@@ -1,10 +1,10 @@
 #!/bin/bash
-# The order of the house, read from the include lines and from the object files.
+# Dependencies between the rooms, from the include lines and the object files.
 set -u
 : "${srcdir:?}" "${builddir:?}"
 cd "$srcdir" || exit 2
 failed=0
-# a check is a list of offenders; none is good
+# a check is a list of offenders; an empty list passes
 verdict() { if [ -z "$2" ]; then echo "ok $1"; else echo "not ok $1"; echo "$2"; failed=1; fi; }
 
 # "file included-name" for each quoted include
@@ -14,8 +14,8 @@ runtime=(runtime/*/*.[ch] runtime/*/*.def) cmd=(lang/cmd/*.[ch])
 lang=(lang/cdl.h)
 for f in lang/*/*.[chly] lang/*/*.def; do case $f in lang/cmd/*) ;; *) lang+=("$f") ;; esac; done
 
-# -- who may include whom
-# native/texts.inc is written into the build folder, of files of runtime
+# -- which rooms may include which
+# native/texts.inc is generated in the build folder, from files of runtime
 bad=$(includes "${runtime[@]}" | while read -r f i; do
     [ "$i" = native/texts.inc ] || [ -e "runtime/$i" ] || [ -e "${f%/*}/$i" ] || echo "$f includes $i"; done)
 verdict "runtime includes nothing but runtime" "$bad"
@@ -35,11 +35,11 @@ bad=$(grep -HniE '#[[:space:]]*include[[:space:]]*<((suitesparse/)?(cholmod|umfp
     "${runtime[@]}" "${lang[@]}" "${cmd[@]}" | grep -vE '^runtime/base/(linalg|matrix)\.c')
 verdict "only linalg.c and matrix.c of base/ include LAPACKE and SuiteSparse" "$bad"
 
-# -- only the clock takes samples and says how a run ended
+# -- only the clock takes samples and sets how a run ended
 uses=$(grep -HnE '\bresults_sample\(|(->|\.)status = RUN_|(->|\.)power_balance = |->progress\(' runtime/*/*.[ch] | grep -v '^runtime/clock/')
 verdict "only clock/ samples, audits, reports progress and sets the status" "$uses"
 
-# -- what the library's objects need of libc, and what they keep.  The generated scanner names streams that it never opens.
+# -- which functions of libc the library uses, and its static data. The generated scanner names streams that it never opens.
 if grep -q '^INSTRUMENT = .*[a-z]' "$builddir/Makefile"; then
     echo "ok objects # SKIP sanitizers and coverage bring state and calls of their own"
     exit $failed
@@ -47,8 +47,8 @@ fi
 lib=$builddir/.libs/libcdl.a
 allowed() {                                     # object, symbol
     case $1:$2 in
-        session_jobs.o:_exit) ;;                # a process for points of an experiment ends itself
-        tool.o:_exit) ;;                        # so does one that could not become gnuplot
+        session_jobs.o:_exit) ;;                # a process for points of an experiment exits itself
+        tool.o:_exit) ;;                        # and so does one that could not start gnuplot
         arena.o:realloc | arena.o:free | arena.o:abort) ;;
         *lexer.o:stdin | *lexer.o:stdout) ;;
         *) return 1 ;;
@@ -63,7 +63,7 @@ bad=$(grep -E " ($never|$shared_state)$" <<<"$calls" | while read -r o s; do all
 verdict "the library does not print, exit, or allocate outside arena" "$bad"
 verdict "there are objects to look at" "$([ -n "$calls" ] || echo "nothing in $lib")"
 
-# -- who needs whom, by the symbols of the objects.  Rooms are folders; within contact/ the same holds for objects.
+# -- dependencies by the symbols of the objects. Rooms are folders; within contact/ the same applies to objects.
 names=$(nm "$lib" 2>/dev/null | awk '
     /^[^ ].*:$/ { sub(/:$/, ""); sub(/^.*la-/, ""); sub(/\.o$/, ""); o = $0; next }
     NF == 3 && $2 ~ /^[TDRBCVW]$/ { print "has", o, $3 }
@@ -92,8 +92,8 @@ acyclic "rooms of runtime" "$(needs runtime/)"
 acyclic "rooms of lang" "$(needs lang/)"
 acyclic "objects of contact" "$(needs runtime/contact objects)"
 
-# foreign.o keeps where the loader has put routines of other libraries, which is the same for all sessions
-# writable data: sections .data, .bss and common, but not the tables of constants that the loader relocates
+# foreign.o stores the addresses of routines of other libraries, which are the same for all sessions
+# writable data: sections .data, .bss and common, except tables of constants that the loader relocates
 bad=$(objdump -t "$lib" 2>/dev/null | awk '
     /^[^ ]+\.o:/ { o = $1; next }
     {   section = ""; for (i = 2; i <= NF; i++) if ($i ~ /^(\.t?data|\.t?bss|\*COM\*)/) { section = $i; break }
@@ -103,7 +103,7 @@ bad=$(objdump -t "$lib" 2>/dev/null | awk '
         print o, $NF, "in", section }')
 verdict "the library keeps no global state" "$bad"
 
-# -- what the library shows
+# -- exported symbols of the library
 so=$builddir/.libs/libcdl.so
 if [ -e "$so" ]; then
     exported=$(nm -D --defined-only "$so" | awk '{ print $NF }' | sed 's/@.*//')

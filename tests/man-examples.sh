@@ -1,13 +1,13 @@
 #!/bin/bash
-# The examples of the man pages and of README.md are true.  A block .EX ... .EE after one of these comment lines is taken out and tried:
+# Tests the examples of the man pages and of README.md. A block .EX ... .EE after one of these comment lines is extracted and run:
 #   .\" run [NAME]      a model: `cdl run` exits 0        .\" check [NAME]    `cdl check` exits 0
 #   .\" sh              shell lines, with cdl on the PATH: exit 0
-# With a NAME the text is kept under it, so that later blocks of the page may use it.  The examples/ folder is at hand as well.
+# With a NAME the text is stored under it for later blocks of the page. The examples/ folder is available as well.
 # In README.md each block ```cdl is a model to run.
 set -u
 : "${srcdir:?}" "${CDL:?}"
 
-# splits a page into NN.KIND files, roff escapes undone
+# splits a page into NN.KIND files, with roff escapes removed
 extract() {
     awk -v dir="$2" '
         /^\.\\" (run|check|sh)( |$)/ { kind = $2; name = $3; next }

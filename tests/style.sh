@@ -1,14 +1,14 @@
 #!/bin/bash
-# How the tree is laid out: what its root holds, and how the C code reads.
+# The layout of the tree: the contents of its root, and the layout of the C code.
 set -u
 : "${srcdir:?}"
 cd "$srcdir" || exit 2
 failed=0
-# a check is a list of offenders; none is good
+# a check is a list of offenders; an empty list passes
 verdict() { if [ -z "$2" ]; then echo "ok $1"; else echo "not ok $1"; head -n 20 <<<"$2"; failed=1; fi; }
 in_git() { [ -e .git ] && command -v git >/dev/null 2>&1 && git rev-parse --git-dir >/dev/null 2>&1; }
 
-# -- the root: what is tracked, and nothing else that git would show
+# -- the root: tracked files, and others that git would show
 if in_git; then
     root='configure.ac Makefile.am README.md HACKING.md NEWS COPYING CITATION.cff Containerfile bootstrap libcdl.pc.in'
     root+=' .gitignore .clang-format .editorconfig'
@@ -35,7 +35,7 @@ bad=$(awk '
         if (line ~ /^ *#|\\$|for \(|(\+\+|--)\) \{?$/) next
         if (line ~ /;[ \t]*[A-Za-z_*({]/) print FILENAME ":" FNR ": " $0 }' "${code[@]}")
 verdict "one statement a line" "$bad"
-# -- tolerances have names, in one header that says where each comes from
+# -- tolerances have names, in one header with a reason for each
 # Allowed elsewhere: text and comments, rows of backend options (the manual lists them), tables with a name
 # (static const double name[]), coefficients of series (trig.h).
 strip='
@@ -58,7 +58,7 @@ verdict "each of its names is used" "$bad"
 bad=$(awk '/^#define [A-Z_0-9]+ +[0-9]/ { if (!/\/\*/ && !near) print FILENAME ":" FNR ": " $0; near = near && !/\/\*/; next }
     { near = /\*\/$/ }' $header)
 verdict "each of its numbers has a word on where it comes from" "$bad"
-# -- a struct that is passed around has blocks with names, not a hundred fields
+# -- a struct that is passed around has named blocks, not a hundred fields
 bad=$(awk '
     function count(text,   parts, n, i, total) {
         n = split(text, parts, ";")

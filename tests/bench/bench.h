@@ -1,5 +1,5 @@
-/* What the benches share: time, a text run in a session of its own, the line that is printed, the choice of
- * problems. */
+/* Shared by the benches: time, running a text in a session of its own, the line that is printed, the choice
+   of problems. */
 #ifndef CDL_BENCH_H
 #define CDL_BENCH_H
 #include <math.h>
@@ -17,7 +17,7 @@ static inline double seconds_of(clockid_t clock)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* of this process, with that of the system in it */
+/* CPU time of this process, including that of the system. */
 static inline double seconds(void)
 {
     return seconds_of(CLOCK_PROCESS_CPUTIME_ID);
@@ -29,7 +29,7 @@ static inline void complain(void *ud, const char *text, size_t len)
     fwrite(text, 1, len, stderr);
 }
 
-/* inline, where fmin and fmax of the library are calls */
+/* Inline, because fmin and fmax of the library are function calls. */
 static inline double lesser(double a, double b)
 {
     return a < b ? a : b;
@@ -47,7 +47,7 @@ static inline double value(cdl *s, const char *expression)
     return cdl_values(s, expression, &x, 1, &got) == CDL_OK && got == 1 ? x : NAN;
 }
 
-/* CPU seconds of a text in a session of its own, which is handed on for its results */
+/* CPU seconds of a text in a session of its own, which is returned for its results. */
 static inline double run_text(const char *text, cdl **session)
 {
     cdl *s = *session = cdl_new(NULL);
@@ -62,7 +62,7 @@ static inline double run_text(const char *text, cdl **session)
 
 enum { RUNS = 5 }; /* of both sides, one after the other */
 
-/* least and largest ratio of two runs that came one after the other */
+/* Smallest and largest ratio of two consecutive runs. */
 typedef struct spread {
     double low, high;
 } spread;
@@ -74,7 +74,7 @@ static inline void spread_add(spread *s, double ratio)
     s->high = ratio > s->high ? ratio : s->high;
 }
 
-/* hand NAN or 0: there is none */
+/* hand: NAN or 0 if there is no such program. */
 static inline void report(const char *problem, const char *unit, double own, double hand, const char *reach,
                           bool ok)
 {
@@ -88,17 +88,17 @@ static inline void report(const char *problem, const char *unit, double own, dou
     fflush(stdout);
 }
 
-/* What a text takes beyond another one that does all but the steps in question, and C by hand for these: the
-   least of RUNS of each, one after the other.  Of single runs the difference is noise where compiling takes
-   longer than the steps, and the first one pays for the memory of all.  ratios: of each run to the C that
-   came after it. */
+/* The time of a text minus that of another text that does everything except the steps in question, and the
+   time of C by hand for these steps: the least of RUNS of each, in turn. The difference of single runs is
+   noise if compiling takes longer than the steps, and the first run includes allocating memory. ratios: of
+   each run to the C run after it. */
 typedef struct timing {
     double own, hand;
     spread ratios;
 } timing;
 
-/* Both texts are to keep the same samples, and both less than all steps: else the checks after the run
-   differ. hand: seconds of the steps by hand; NULL: there is no such thing.  The session is that of the last
+/* Both texts must store the same samples, and fewer than all steps; otherwise the checks after the run
+   differ. hand: seconds of the steps by hand; NULL: there is no such program. Returns the session of the last
    run. */
 static inline timing time_beyond(const char *before, const char *whole, double (*hand)(void *), void *of,
                                  cdl **session)
@@ -124,7 +124,7 @@ static inline timing time_beyond(const char *before, const char *whole, double (
     return t;
 }
 
-/* of times in seconds, shown times `unit_of`, with what five runs gave */
+/* Prints times in seconds, multiplied by `unit_of`, with the spread of five runs. */
 static inline void report_timing(const char *problem, const char *unit, timing t, double unit_of,
                                  const char *reach, bool ok)
 {
@@ -141,7 +141,7 @@ typedef struct bench {
     bool (*run)(void);
 } bench;
 
-/* those with the first argument in their name; what main returns */
+/* Runs the problems with the first argument in their name; the result is that of main. */
 static inline int run_problems(const bench *p, size_t n, int argc, char **argv)
 {
     bool ok = true;

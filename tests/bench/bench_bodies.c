@@ -1,6 +1,6 @@
-/* Many bodies beside the same schemes written by hand in C: a column that settles, a tower with friction, a
-   silo.  One JSON line for each problem; CPU time with that of the system in it, the least of some repeats.
-   `bench_bodies column` runs the problems with that in their name. */
+/* Many bodies, compared with the same schemes written by hand in C: a column that settles, a tower with
+   friction, a silo. One JSON line for each problem; CPU time including that of the system, the least of
+   several repeats. `bench_bodies column` runs the problems with that in their name. */
 #define _GNU_SOURCE
 #include <math.h>
 #include <sys/resource.h>
@@ -16,7 +16,7 @@ static const char column_model[] = "model column {\n"
                                    "}\n"
                                    "run column(N = %d) for %g with sweeping(h = 1e-3, cut = never%s)\n";
 
-/* what is kept of each step: places, rates, the reaction of the floor; the model asks for no more */
+/* Data stored for each step: positions, rates, the reaction of the floor; the model requests no more. */
 typedef struct {
     double *z, *v, *t, *floor;
 } columns;
@@ -40,8 +40,8 @@ static void columns_free(columns *c)
     free(c->floor);
 }
 
-/* impulses: W = tridiag(-1, 2, -1) with 1 at the floor, on the balls that press; sets change until all rates
- * and impulses have their sign */
+/* Impulses: W = tridiag(-1, 2, -1) with 1 at the floor, on the balls that press; the set changes until all
+   rates and impulses have the right sign. */
 static void column_impulses(column *c)
 {
     int n = c->n;
@@ -52,7 +52,7 @@ static void column_impulses(column *c)
                 d -= c->d[i - 1];
                 x += c->d[i - 1] * c->x[i - 1];
             }
-            c->d[i] = c->in[i] ? 1 / d : 0; /* over the pivot: the off-diagonal is -1 */
+            c->d[i] = c->in[i] ? 1 / d : 0; /* divided by the pivot: the off-diagonal is -1 */
             c->x[i] = c->in[i] ? x : 0;
         }
         double after = 0, scale = 0;
@@ -103,7 +103,7 @@ static void column_step(column *c, double h)
         c->z1[i] = c->z[i] + 0.5 * h * (c->v[i] + c->v1[i]);
         c->end[i] = false;
     }
-    /* balls that would overlap go by the rate at the end */
+    /* balls that would overlap move by the rate at the end */
     while (column_gaps(c, c->z1) < -1e-13) {
         bool more = false;
         for (int i = 0; i < n; i++) {
@@ -131,7 +131,7 @@ static void column_keep(const column *c, columns *k, size_t at, double t, double
     k->floor[at] = c->r[0] / h;
 }
 
-/* k: NULL keeps nothing */
+/* k: NULL stores nothing. */
 static void column_hand(int n, size_t steps, columns *k)
 {
     const double h = 1e-3;
@@ -195,7 +195,7 @@ static bool column_same(cdl *s, const columns *k, size_t n, size_t samples)
     return off <= 1e-9;
 }
 
-/* Whole runs, compiling in them.  all: every sample is kept, else both ends. */
+/* Whole runs, including compilation. all: every sample is stored, otherwise both ends. */
 static bool column_of(int n, double duration, bool all, double *each)
 {
     spread ratios = SPREAD_NONE;
@@ -294,10 +294,10 @@ static const char silo_text[] =
     "run silo for %g with sweeping(h = 1e-3, tolerance = 1e-3, every = 0.05)\n";
 
 enum { FLOOR = -1, LEFT = -2, RIGHT = -3, MOST_AT = 10 };
-/* of disk i and j; n points to i */
+/* Contact of disks i and j; n points to i. */
 typedef struct {
     int i, j;
-    double n[2], r[2], open, mu, an, at; /* open: gap over the step; 1 over both entries of W */
+    double n[2], r[2], open, mu, an, at; /* open: gap over the step; an, at: inverse entries of W */
 } touch;
 typedef struct {
     double x[2], v[2], w;
@@ -401,7 +401,7 @@ static void touch_push(box *b, const touch *c, double rn, double rt)
     d->w -= turn;
 }
 
-/* rates: normal, and along (-n_y, n_x) with the turning of both */
+/* Rates: normal, and along (-n_y, n_x) including the rotation of both disks. */
 static double box_sweep(box *b, double *size)
 {
     double change = 0;
@@ -415,7 +415,7 @@ static double box_sweep(box *b, double *size)
             w += b->d[c->j].w;
         }
         double rn = greater(c->r[0] - (vx * c->n[0] + vy * c->n[1] + c->open) * c->an, 0);
-        if (rn == 0 && c->r[0] == 0) /* open it was, open it stays */
+        if (rn == 0 && c->r[0] == 0) /* it was open and stays open */
             continue;
         double ut = vy * c->n[0] - vx * c->n[1] - radius * w, rt = c->r[1] - ut * c->at, bound = c->mu * rn;
         rt = greater(-bound, lesser(bound, rt));
@@ -481,7 +481,7 @@ static bool silo_of(int n, int cols, double duration, double *each)
     spread ratios = SPREAD_NONE;
     char mean[64];
     snprintf(mean, sizeof mean, "sum(last(p[i][2]) for i in 1..%d)/%d", n, n);
-    /* both count a contact each time a sweep comes to it */
+    /* both count each visit of a sweep to a contact */
     for (int k = 0; k < RUNS; k++) {
         cdl *s;
         double own_took = run_text(text, &s);
@@ -523,14 +523,14 @@ static bool silo_run(void)
     return ok;
 }
 
-/* ---- all of them ---- */
+/* ---- the list of problems ---- */
 static const bench problems[] = {
     { "column", column_run },
     { "tower", tower_run },
     { "silo", silo_run },
 };
 
-/* the line of the table of tests/bench/peers: bench_bodies peer column N STEPS */
+/* The line for the table of tests/bench/peers: bench_bodies peer column N STEPS. */
 static int peer_run(char **argv)
 {
     int n = atoi(argv[3]), steps = atoi(argv[4]);

@@ -1,6 +1,7 @@
-/* One dynamics core at every size: a ball beside constraints that never touch, an elastic bar against a wall
-   beside a tridiagonal solve written by hand, a beam on stops beside a banded one, rows of blocks that stick
-   and slip. Each answer is checked. `bench_core bar` runs the problems with that in their name. */
+/* The dynamics core at different sizes: a ball beside constraints that never touch, an elastic bar against a
+   wall compared with a hand-written tridiagonal solver, a beam on stops compared with a banded one, rows of
+   blocks that stick and slip. Each result is checked. `bench_core bar` runs the problems with that in their
+   name. */
 #include <math.h>
 #include "bench.h"
 
@@ -23,7 +24,7 @@ static const char inert_model[] = "model ball {\n"
                                   "}\n"
                                   "run ball(N = %d) for %g with sweeping(h = 1e-3, every = %g)\n";
 
-/* seconds of 1400 steps beside so many of them, and how far the ball is off the closed form */
+/* Seconds of 1400 steps with this number of them, and the error of the ball relative to the closed form. */
 static double inert_of(int n, double exact, double *off)
 {
     char text[1024], once[1024];
@@ -71,8 +72,8 @@ typedef struct bar_steps {
     int n, steps;
 } bar_steps;
 
-/* The theta scheme with one contact: forces and the elimination in one pass, back substitution, then the
-   column of the contact. */
+/* The theta scheme with one contact: forces and elimination in one pass, back substitution, then the column
+   of the contact. */
 static double bar_hand(void *of)
 {
     const bar_steps *b = of;
@@ -122,7 +123,7 @@ static double bar_hand(void *of)
     return took;
 }
 
-/* the pulse has left after 2L/c: the wall is let go, the end moves away */
+/* the pulse has returned after 2L/c: the bar leaves the wall, its end moves away */
 static bool bar_answer(cdl *s)
 {
     double settled = number(s, "last(u[0])"), rebound = number(s, "mean([last(u'[i]) for i in 0..100])");
@@ -142,7 +143,7 @@ static bool bar(void)
         cdl *s;
         bar_steps of = sizes[i];
         double all = (double)of.steps * of.n;
-        /* what compiling takes is that of two steps, of which two samples are kept as well */
+        /* compilation is timed by a run of two steps that stores two samples as well */
         snprintf(once, sizeof once, bar_model, of.n, 2e-3, 2e-3);
         snprintf(text, sizeof text, bar_model, of.n, 1e-3 * (of.steps + 2), 1e-3 * (of.steps + 2));
         timing t = time_beyond(once, text, bar_hand, &of, &s);
@@ -159,8 +160,8 @@ static bool bar(void)
 }
 
 /* ---- a beam of finite elements on a row of stops ---- */
-/* Hermite's cubics, u[i] = [w, l w'] at node i, clamped at the left; masses as consistent as the stiffness.
-   The load presses the beam on ten stops, then lifts it off them. */
+/* Hermite's cubics, u[i] = [w, l w'] at node i, clamped on the left; consistent masses. The load presses the
+   beam on ten stops, then lifts it off them. */
 static const char beam_model[] =
     "model beam {\n"
     "    param N = 500, T = 0.4\n"
@@ -183,8 +184,8 @@ static const char beam_model[] =
 
 enum { ELEMENTS = 500, BEAM = 2 * ELEMENTS, STOPS = 10, BAND = 3, WIDE = 2 * BAND + 1 };
 
-/* Symmetric matrices by rows of their band, and the factor of one: L unit lower, 1/D on the diagonal. Vectors
- * have room for a band of zeros on either side: no row is special. */
+/* Symmetric matrices by rows of their band, and the factor of such a matrix: L unit lower, 1/D on the
+   diagonal. Vectors are padded with a band of zeros on both sides, so that no row is special. */
 enum { PADDED = BEAM + 2 * BAND };
 typedef struct {
     double K[BEAM][WIDE], D[BEAM][WIDE], L[BEAM + BAND][WIDE];
@@ -233,13 +234,13 @@ static void beam_solve(const beam_hand *b, double *padded)
                b->L[i + 1][2] * x[i + 1];
 }
 
-/* its place in the padded vectors */
+/* indices in the padded vectors */
 static int stop_at(int j)
 {
     return BAND + 2 * (50 * (j + 1) - 1);
 }
 
-/* W r = -free on the stops that press; those that would pull let go, until none does */
+/* W r = -free on the stops that press; stops that would pull are removed until none does. */
 static void beam_reactions(const beam_hand *b, const double *free, bool *in, double *r)
 {
     for (bool again = true; again;) {
@@ -281,7 +282,7 @@ static double load_at(double t)
     return -sin(2 * acos(-1) * t / 0.4) / ELEMENTS;
 }
 
-/* the theta scheme: forces at both ends, were the rates to stay; then the reactions */
+/* The theta scheme: forces at both ends with constant rates; then the reactions. */
 static void beam_step(beam_hand *b, double t, double h, bool *closed)
 {
     double free[STOPS], r[STOPS], load = 0.5 * (load_at(t) + load_at(t + h));

@@ -1,8 +1,8 @@
-/* Time-stepping beside the same schemes written by hand in C.  Both keep the same columns (state,
-   acceleration, gap, reactions, status, energies; CDL makes some of them when they are read), of every step
-   or of one in a thousand (`every`), and both must give the same numbers: where they differ the bench fails.
-   One JSON line for each problem; times are the least of some repeats, CPU time with that of the system in
-   it.  `bench_dynamics ball` runs the problems with that in their name. */
+/* Time-stepping compared with the same schemes written by hand in C. Both store the same columns (state,
+   acceleration, gap, reactions, status, energies; CDL computes some of them when they are read), of every
+   step or of one in a thousand (`every`), and both must give the same numbers; otherwise the bench fails. One
+   JSON line for each problem; times are the least of several repeats, CPU time including that of the system.
+   `bench_dynamics ball` runs the problems with that in their name. */
 #define _GNU_SOURCE
 #include <math.h>
 #include <spawn.h>
@@ -12,7 +12,8 @@
 
 enum { REPEAT = 9 };
 
-/* The column of an expression against numbers by hand: the largest difference over the largest number. */
+/* Compares the column of an expression with numbers by hand: the largest difference over the largest number.
+ */
 static bool same_column(cdl *s, const char *problem, const char *expression, const double *hand, size_t n,
                         double tol)
 {
@@ -31,7 +32,7 @@ static bool same_column(cdl *s, const char *problem, const char *expression, con
     return ok;
 }
 
-/* ---- what a program by hand keeps ---- */
+/* ---- columns of the program by hand ---- */
 typedef struct {
     double t, energy, dissipated, work, gap, rn, rt, slip;
     unsigned char status;
@@ -54,7 +55,7 @@ static columns columns_new(size_t samples, size_t nq)
                       0,
                       0 };
 }
-/* before a repeat: the memory stays, so that from the second on it is there already */
+/* Called before a repeat: the memory stays, so that from the second repeat on it is already allocated. */
 static void columns_empty(columns *c)
 {
     c->n = c->impacts = 0;
@@ -67,7 +68,7 @@ static void columns_free(columns *c)
     free(c->a);
     free(c->k);
 }
-/* a column of k, out of the records */
+/* Copies a column of k from the records. */
 static double *columns_of(const columns *c, size_t offset)
 {
     double *x = malloc(c->n * sizeof *x);
@@ -99,8 +100,7 @@ static void ball_keep(const ball *b, columns *c, double t)
     };
 }
 
-/* flight to the floor or to the end of the step; bounces there; rest when a bounce is too slow to be followed
- */
+/* Flight to the floor or to the end of the step; rebounds; rest if a rebound is too slow to be followed. */
 static void ball_step(ball *b, columns *c, double h)
 {
     const double g = 9.81, e = 0.8;
@@ -177,8 +177,8 @@ static void well_force(double t, const double *u, double *f)
     f[1] = 0.2 * sin(3 * t) - (well[1][0] * u[0] + well[1][1] * u[1]);
 }
 
-/* reactions of one contact, normal in the first direction: velocities w + A r, r[0] <= 0 pushes off the wall
- * u[0] <= 0 */
+/* Reactions of one contact, normal in the first direction: velocities w + A r; r[0] <= 0 pushes away from the
+   wall, u[0] <= 0. */
 static void wall_react(double a00, double a01, double a11, const double *w, double mu, double *r)
 {
     r[0] = r[1] = 0;
@@ -201,7 +201,7 @@ static void wall_react(double a00, double a01, double a11, const double *w, doub
     }
 }
 
-/* theta = 1/2: D v1 = v0 + h/2 (f0 + g(t1) - K (u0 + h/2 v0)) + P with D = 1 + h^2/4 K */
+/* theta = 1/2: D v1 = v0 + h/2 (f0 + g(t1) - K (u0 + h/2 v0)) + P with D = 1 + h^2/4 K. */
 typedef struct {
     double h, i00, i01, i11;
 } implicit;
@@ -244,7 +244,7 @@ static void wall_smooth(const particle *p, const implicit *m, double mu, particl
         o->u[0] = 0;
 }
 
-/* where the wall is met within the step: secants on the size of the step */
+/* The time at which the wall is reached within the step: secant method for the step size. */
 static double wall_meets(const particle *p, double h, double mu, particle *o)
 {
     double lo = 0, hi = h, x = h;
@@ -278,7 +278,7 @@ static void wall_hit(particle *p, double mu, columns *c)
     c->impulses -= r[0];
 }
 
-/* accelerations by Gauss's principle, and what is kept */
+/* Accelerations by Gauss's principle, and storing the sample. */
 static void wall_keep(const particle *p, const double *impulse, double over, double mu, columns *c)
 {
     size_t i = c->n++;
@@ -367,13 +367,13 @@ static bool klarbring_same(cdl *s, const columns *c)
 }
 
 /* ---- both ---- */
-/* least of the repeats; the least and the largest ratio of two that were run one after the other */
+/* Least time of the repeats; smallest and largest ratio of two consecutive runs. */
 typedef struct {
     double cdl, hand, low, high;
     bool same;
 } times;
 
-/* a million steps with each, the least of some repeats; the numbers compared once */
+/* A million steps with each, the least time of several repeats; the numbers are compared once. */
 static times compare(const char *format, const char *native, double h, size_t every, size_t nq,
                      void (*by_hand)(columns *, size_t, size_t), bool (*same)(cdl *, const columns *))
 {
@@ -395,7 +395,7 @@ static times compare(const char *format, const char *native, double h, size_t ev
         double hand = (seconds() - start) / (double)steps;
         t.cdl = fmin(t.cdl, own);
         t.hand = fmin(t.hand, hand);
-        if (k > 0) { /* memory is there, and what is compiled was compiled */
+        if (k > 0) { /* memory is allocated, and code is compiled */
             t.low = fmin(t.low, own / hand);
             t.high = fmax(t.high, own / hand);
         }
@@ -409,10 +409,10 @@ static times compare(const char *format, const char *native, double h, size_t ev
 
 enum { EVERY = 1000, NANOSECONDS = 50 };
 
-/* one row: the problem by the interpreter or by native steps, all samples kept or few */
+/* One line: the problem with the interpreter or with compiled steps, with all samples stored or few. */
 typedef struct {
     const char *problem, *text, *native;
-    double h, most; /* ratio to reach, or nanoseconds a step where it is above NANOSECONDS */
+    double h, most; /* the ratio to reach, or nanoseconds per step if it is above NANOSECONDS */
     size_t every, nq;
     void (*by_hand)(columns *, size_t, size_t);
     bool (*same)(cdl *, const columns *);
@@ -510,7 +510,7 @@ static bool command_run(void)
     return true;
 }
 
-/* ---- all of them ---- */
+/* ---- the list of problems ---- */
 static const bench problems[] = {
     { "ball", ball_run },
     { "klarbring", klarbring_run },

@@ -1,6 +1,6 @@
 /* The events backend: Klarbring's system to t = 100 (10 ms), a delayed oscillator against a wall to t = 1000
-   (100 ms), a thousand rebounds.  Beside them what the same series cost when they are written by hand: smooth
-   motion only, as many steps of that order. */
+   (100 ms), a thousand rebounds. Compared with the same series written by hand: smooth motion only, the same
+   number of steps of that order. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -25,7 +25,7 @@ static double seconds(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* the least of some runs, the model being compiled once for all of them */
+/* The least time of several runs; the model is compiled once for all of them. */
 static double run(const char *text, const char *statement, double *steps)
 {
     double best = 1e9;
@@ -43,7 +43,7 @@ static double run(const char *text, const char *statement, double *steps)
     return best;
 }
 
-/* u'' = -K u + (cos t, 0.2 sin 3t) by power series of order 22 */
+/* u'' = -K u + (cos t, 0.2 sin 3t) by power series of order 22. */
 enum { ORDER = 22 };
 static double hand(int steps, double h)
 {

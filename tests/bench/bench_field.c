@@ -1,6 +1,6 @@
-/* Fields: the string over a parabola with 10^6 cells beside the same active-set method written in C,
-   membranes of 257^2 and 1025^2 nodes. One JSON line each; seconds are the least of a few runs (those of the
-   backend for cdl), memory is what the process holds at most. */
+/* Fields: the string over a parabola with 10^6 cells, compared with the same active-set method written in C;
+   membranes of 257^2 and 1025^2 nodes. One JSON line each; seconds are the least of a few runs (for cdl those
+   of the backend), memory is the peak of the process. */
 #define _GNU_SOURCE
 #include <math.h>
 #include <stdio.h>
@@ -16,8 +16,8 @@ static double seconds(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* Thomas' elimination for -u'' = 0 on n cells of [-1, 1], u >= 1/2 - x^2, from the set of the grid four times
- * as coarse */
+/* Thomas' elimination for -u'' = 0 on n cells of [-1, 1], u >= 1/2 - x^2, starting from the set of a grid
+   four times as coarse. */
 static double *hand_grid(long n, double *zone)
 {
     double *x = malloc((size_t)(n + 1) * sizeof *x), *c = malloc((size_t)(n + 1) * sizeof *c),
@@ -31,7 +31,7 @@ static double *hand_grid(long n, double *zone)
         on[i] = x[i] >= zone[0] && x[i] <= zone[1];
     }
     for (long changed = 1; changed;) {
-        double rest = 1; /* pivot less upper neighbour, over the pivot */
+        double rest = 1; /* pivot minus upper neighbour, divided by the pivot */
         changed = 0;
         u[0] = 0;
         c[0] = 0;
@@ -77,7 +77,7 @@ static long memory(void)
     return r.ru_maxrss / 1024;
 }
 
-/* the backend's own seconds, from the JSON of cdl */
+/* Seconds of the backend, from the JSON of cdl. */
 static double cdl_seconds(const char *text)
 {
     const char *program = getenv("CDL");

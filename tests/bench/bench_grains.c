@@ -1,14 +1,14 @@
-/* Bodies without a structure to profit from, beside the same schemes as an expert writes them in C: balls
-   that bounce each by itself, and balls poured into a box in space, with friction and turning.  Five runs of
-   each, one after the other; the ratio is that of the shortest, the spread that of neighbours.  CDL follows
-   impacts one by one by default; the second set of grains takes whole steps, as the C does. `bench_grains
-   balls` runs the problems with that in their name; BENCH_SIDE=cdl or =hand runs that side alone, once, to
-   count its instructions. */
+/* Bodies without a structure to exploit, compared with the same schemes as an expert writes them in C: balls
+   that bounce separately, and balls poured into a box in space, with friction and rotation. Five runs of
+   each, in turn; the ratio is that of the shortest times, the spread that of neighbours. CDL follows impacts
+   one by one by default; the second set of grains takes whole steps, as the C does. `bench_grains balls` runs
+   the problems with that in their name; BENCH_SIDE=cdl or =hand runs only that side, once, to count its
+   instructions. */
 #define _GNU_SOURCE
 #include <math.h>
 #include "bench.h"
 
-/* seconds of both sides */
+/* Seconds of both sides. */
 typedef struct times {
     double cdl, hand;
     spread ratios;
@@ -20,7 +20,7 @@ static bool side_wanted(const char *side)
     return !only || !strcmp(only, side);
 }
 
-/* both sides return their seconds */
+/* Both functions return their seconds. */
 static times compare(double (*own)(void *), double (*hand)(void *), void *of)
 {
     times t = { INFINITY, INFINITY, SPREAD_NONE };
@@ -44,7 +44,7 @@ static void report_times(const char *problem, const char *unit, double scale, ti
     report(name, unit, scale * t.cdl, scale * t.hand, text, t.cdl <= reach * t.hand);
 }
 
-/* ---- 1000 balls that bounce each by itself ---- */
+/* ---- 1000 balls that bounce separately ---- */
 enum { BALLS = 1000, BALL_STEPS = 2000 };
 
 static const char balls_text[] = "model balls {\n"
@@ -63,7 +63,7 @@ typedef struct ball_kept {
 typedef struct balls {
     const char *text;
     int every;
-    double end, lost, impulses; /* by hand: of the last ball, and of all */
+    double end, lost, impulses; /* by hand: end position of the last ball, sums for all */
     double cdl_end, cdl_lost;
 } balls;
 
@@ -90,7 +90,7 @@ static void balls_keep(const bouncing *b, const ball_kept *k, int at, double t)
     k->dissipated[at] = b->lost;
 }
 
-/* the rest of a step for a ball that meets the floor in it */
+/* The rest of a step for a ball that reaches the floor in it. */
 static void ball_follow(bouncing *b, int i, double h)
 {
     const double g = 9.81, e = 0.8;
@@ -217,13 +217,13 @@ static const char grains_text[] =
 static const double radius = 0.01;
 enum { FLOOR = -1, WALL = -2, MOST_AT = 16, CELLS = 3 };
 
-/* velocity, and the radius times the angular velocity */
+/* v: velocity; s: radius times the angular velocity. */
 typedef struct grain {
     double x[3], v[3], s[3];
     int next;
 } grain;
 
-/* n points to i; r: normal impulse, and friction as a vector across n */
+/* n points to i; r: normal impulse; t: friction as a vector across n. */
 typedef struct touch {
     double n[3], gap, r, t[3], mu;
     int i, j;
@@ -272,7 +272,7 @@ static void touch_add(box *b, int i, int j, int wall, const double *n, double ga
     memcpy(c->n, n, sizeof c->n);
     for (int k = b->first[i]; k < b->was && b->old[k].i == i; k++)
         if (b->old[k].j == c->j) {
-            /* friction stays across the normal */
+            /* friction is projected to stay across the normal */
             double along = dot(b->old[k].t, n);
             c->r = b->old[k].r;
             for (int a = 0; a < 3; a++)
@@ -363,7 +363,7 @@ static inline void touch_push(box *b, const touch *c, double dn, const double *d
     }
 }
 
-/* one contact: its block is 1/m each for the normal, 7/2 of that for tangents */
+/* One contact: its block is 1/m of each body for the normal, 7/2 of that for tangents. */
 static inline double touch_relax(box *b, touch *c, double over_h, double *size)
 {
     const grain *i = &b->g[c->i], *j = c->j >= 0 ? &b->g[c->j] : NULL;
@@ -494,22 +494,22 @@ static bool grains_run(void)
     return grains_of(1000, 300, 1e-2, ", cut = never") && ok;
 }
 
-/* minutes */
+/* Takes minutes. */
 static bool large_run(void)
 {
     bool ok = grains_of(5000, 150, 1e-2, ", cut = never");
     return grains_of(20000, 60, 1e-2, ", cut = never") && ok;
 }
 
-/* ---- all of them ---- */
+/* ---- the list of problems ---- */
 static const bench problems[] = {
     { "balls", balls_run },
     { "grains", grains_run },
-    { "large", large_run }, /* these two by their name alone */
+    { "large", large_run }, /* this one and those below run only if named */
     { "few", few_run },
 };
 
-/* lines of the table of tests/bench/peers: bench_grains peer grains|balls N STEPS */
+/* Lines for the table of tests/bench/peers: bench_grains peer grains|balls N STEPS. */
 static void peer_line(const char *who, const char *problem, int n, double step, double overlap, double height)
 {
     printf("%s\t%s\t%d\t%.4g\t%.2g\t%.5g\n", who, problem, n, 1e3 * step, overlap, height);

@@ -1,4 +1,4 @@
-/* A million implicit steps of the scalar slab; the figure to hold is half a second. */
+/* A million implicit steps of the scalar slab; the target is half a second. */
 #include <stdio.h>
 #include <time.h>
 #include "cdl.h"

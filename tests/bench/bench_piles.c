@@ -1,12 +1,12 @@
-/* Piles at tight tolerance: disks and balls of six kinds poured until they rest.
-       bench_piles [WORD]               the figures, of the kinds with WORD in their name; rest: piles at rest
+/* Piles at tight tolerance: disks and balls of six kinds, poured until they rest.
+       bench_piles [WORD]               prints figures of the kinds with WORD in their name (rest: at rest)
        bench_piles record KIND N DIR K T MS    writes each K-th problem of a run of N bodies over time T to
                                         DIR, and those that took longer than MS milliseconds: as text, and
-                                        in FCLIB's layout where libhdf5 is there; KIND rest: disks at rest
+                                        in FCLIB's layout if libhdf5 is available; KIND rest: disks at rest
        bench_piles solve FILE ...       solves recorded problems, one line each
-   With PILES_LOG in the environment each problem of a run is a line of standard error: contacts, time,
-   solver. The program is linked with pile_solve wrapped, so that it sees each problem on its way to the
-   solver. */
+   If PILES_LOG is set in the environment, each problem of a run prints a line to standard error: contacts,
+   time, solver. The program is linked with a wrapper of pile_solve, so that it sees each problem before the
+   solver does. */
 #include <math.h>
 #include "bench.h"
 #include "../problems/problem_fclib.h"
@@ -24,7 +24,7 @@
     "        W/2 + apart*(mod(i - 1, cols) - (cols - 1)/2)\n"                \
     "            + shift*(mod(floor((i - 1)/cols), turn) - (turn - 1)/2),\n" \
     "        y0 + R + up*floor((i - 1)/cols)]\n"
-#define DISKS_PLACED "    dof p[i in 1..N] in R2 = [P[2*i - 1], P[2*i]]\n" /* by param P */
+#define DISKS_PLACED "    dof p[i in 1..N] in R2 = [P[2*i - 1], P[2*i]]\n" /* from param P */
 #define DISKS_REST                                                                                      \
     "    dof a[i in 1..N] = 0\n"                                                                        \
     "    for i in 1..N {\n"                                                                             \
@@ -85,10 +85,10 @@ typedef struct pile_kind {
     bool space;
     double aspect; /* height of the heap over its width, as poured */
     double wide, lean,
-        y0; /* width over that of the columns; of the walls; height of the pour over its width */
+        y0; /* width over that of the columns; tilt of the walls; height of the pour over its width */
     double tilt, spread;
-    bool packed; /* disks begin in a lattice of triangles, a thousandth apart */
-    int turn;    /* layers until one begins as far to the side as the first; 0: 3 */
+    bool packed; /* disks start in a triangular lattice, a thousandth apart */
+    int turn;    /* number of layers after which the lateral positions repeat; 0: 3 */
 } pile_kind;
 
 static const pile_kind kinds[] = {
@@ -108,11 +108,11 @@ static const pile_kind kinds[] = {
 };
 enum { KINDS = sizeof kinds / sizeof *kinds };
 
-/* ---- what is seen of the solver ---- */
+/* ---- observing the solver ---- */
 enum { WHOLES = 64 };
 static struct {
-    /* the last problems with more than so many contacts, 0: none; when they began, and how many had not been
-     * solved before */
+    /* The last problems with more than this number of contacts, 0: none; the start of each, and the number of
+       unsolved problems before it. */
     int whole, wholes;
     struct whole {
         double start;
@@ -128,7 +128,7 @@ static struct {
 bool __real_pile_solve(contact_problem *p, arena *scratch, double tol);
 bool __wrap_pile_solve(contact_problem *p, arena *scratch, double tol);
 
-/* in FCLIB's layout, where libhdf5 is there and the problem has that form */
+/* In FCLIB's layout, if libhdf5 is available and the problem has that form. */
 static void record_fclib(const char *path, const contact_problem *p)
 {
 #ifdef HAVE_HDF5
@@ -230,7 +230,7 @@ static bool figure(const pile_kind *k, int n, double duration, double tolerance,
 }
 
 /* ---- at rest ---- */
-/* where the disks of the last run are, as a parameter of the next model; NULL: not known */
+/* The positions of the disks of the last run, as a parameter of the next model; NULL: not known. */
 static char *places(cdl *s, int n)
 {
     size_t room = 64 * (size_t)n + 64, at, got = 0;
@@ -247,8 +247,8 @@ static char *places(cdl *s, int n)
     return list;
 }
 
-/* The disks of the last run from where they are, without rates or reactions.  They are smaller by what the
- * loose tolerance left them overlap. */
+/* The disks of the last run at their positions, without rates or reactions. They are smaller by the overlap
+   that the loose tolerance left. */
 static char *from_places(cdl *s, const char *poured, int n, double shrink, double duration, double tolerance,
                          const char *options)
 {
@@ -266,8 +266,8 @@ static char *from_places(cdl *s, const char *poured, int n, double shrink, doubl
     return source;
 }
 
-/* Disks poured into a box settle at one tolerance after the other; a run of them from there at the default
-   one.  Each time they are smaller by what the tolerance before left them overlap, and fall through that. */
+/* Disks poured into a box settle with one tolerance after the other; then a run with the default one. Each
+   time they become smaller by the overlap that the previous tolerance left, and fall by that distance. */
 static char *settled(int n, double duration)
 {
     enum { STAGES = 5 };
@@ -291,8 +291,8 @@ static char *settled(int n, double duration)
     return next;
 }
 
-/* The default tolerance has to find the last contacts and reactions, which takes long in the first steps; the
-   last LAST are those of a pile at rest.  Each of them has one problem of the whole pile where none is
+/* With the default tolerance the first steps must find the last contacts and reactions, which takes long; the
+   last LAST steps are those of a pile at rest. Each of them has one problem of the whole pile unless it is
    halved. */
 static bool figure_at_rest(int n, double reach)
 {

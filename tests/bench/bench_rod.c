@@ -1,6 +1,6 @@
-/* Rods: a Newton step of 1000 elements without contact (tangent, elimination of inner nodes, band); the whole
-   loading of wires that are twisted until they wind up on themselves, snaps included, with friction and
-   without overlap; a step of time of a rod in flight. */
+/* Rods: a Newton step of 1000 elements without contact (tangent, elimination of inner nodes, band); the
+   complete loading of wires that are twisted until they coil up, with snaps and friction and without overlap;
+   a step in time of a rod in flight. */
 #include <math.h>
 #include "bench.h"
 #include "rod/rod_work.h"
@@ -40,7 +40,7 @@ static bool loading(const char *problem, const char *model, double most, const c
     return true;
 }
 
-/* the coil of the language's description */
+/* the coil of the language description */
 static bool coil(void)
 {
     return loading("rod: 120 elements wound up on themselves", COIL("120", "0.01", "0.3", "12"), INFINITY,

@@ -1,7 +1,7 @@
-/* Speed of the tape machine beside the same loops written in C.  One JSON line for each problem; times are
-   the least of many repeats. Build this file with the flags of batch.c.  That one chooses wider vectors when
-   it runs, which plain flags do not give the loops here; so each loop is timed a second time built for the
-   same vectors ("hand_wide", "ratio_wide"): the like-for-like number. */
+/* Speed of the tape interpreter, compared with the same loops written in C. One JSON line for each problem;
+   times are the least of many repeats. Build this file with the flags of batch.c. That file selects wider
+   vectors at run time, which plain flags do not give the loops here; so each loop is also timed with code
+   built for the same vectors ("hand_wide", "ratio_wide"): the fair comparison. */
 #define _GNU_SOURCE
 #include <math.h>
 #include <stdio.h>
@@ -16,7 +16,7 @@ static double seconds(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* ns for one call of f(ud), the least of `repeat`. */
+/* Nanoseconds for one call of f(ud), the least of `repeat`. */
 static double least(void (*f)(void *), void *ud, int repeat)
 {
     double best = INFINITY;
@@ -60,7 +60,7 @@ static bool wide(void)
     }                                                                        \
     static inline void name##_loop(void *ud)
 
-/* ---- words for building ---- */
+/* ---- helpers for building ---- */
 static ir *g;
 static ir_ref K(double k)
 {

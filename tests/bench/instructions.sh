@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Instructions of CDL and of C for the same problem, by callgrind: one JSON line each.  A run of neither side
-# is taken off, so that what a process needs to start counts on no side.  instructions.sh FOLDER_OF_BENCHES
+# Instructions of CDL and of C for the same problem, counted by callgrind: one JSON line each. The count of a run of neither side
+# is subtracted, so that starting a process does not count. instructions.sh FOLDER_OF_BENCHES
 set -u
 command -v valgrind >/dev/null || {
     echo '{"instructions":"valgrind is not installed"}'
@@ -16,7 +16,7 @@ count() {
 }
 
 benches=$1
-# bench, problem, steps of all runs in it
+# bench, problem, number of steps of all its runs
 while read -r bench problem steps; do
     none=$(count none "$bench" "$problem")
     own=$(($(count cdl "$bench" "$problem") - none))

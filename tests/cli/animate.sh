@@ -1,7 +1,7 @@
 #!/bin/bash
-# animate: what is drawn as a disk has the radius by which its gap is smaller; a parameter that is only called R has nothing to do with it.
+# animate: a body drawn as a disk has the radius that its gap subtracts; a parameter that is merely named R is not used.
 . "${tests:?}/cli/common"
-# drawn RADIUS-PARAMETERS GAP: the radius of the one circle
+# drawn RADIUS-PARAMETERS GAP: prints the radius of the only circle
 drawn() {
     printf '%s\n' "model m { param $1; dof p in R2 = [0, 1], p' = [1, 0]; p'' = [0, -9.81]; constraint c: $2 }" \
         'run m for 0.1 with sweeping(h = 1e-2)' 'animate("a.svg", p)' >a.cdl

@@ -1,5 +1,5 @@
 #!/bin/bash
-# The header stands alone, in C and C++, and the program of cdl(3) does what the page says.
+# The header compiles on its own, in C and C++, and the program of cdl(3) does what the page says.
 . "${tests:?}/cli/common"
 cc=${CC:-gcc}
 echo '#include "cdl.h"' >h.c
@@ -7,7 +7,7 @@ try "cdl.h as C" 0 $cc -std=c99 -pedantic -Wall -Wextra -Werror -I"$srcdir/lang"
 if command -v g++ >/dev/null; then
     try "cdl.h as C++" 0 g++ -Wall -Wextra -Werror -x c++ -I"$srcdir/lang" -fsyntax-only h.c
 fi
-# program K of the page
+# prints program K of the page
 program() {
     awk -v want="$1" '/^\.\\" c$/ { c = ++n == want; next } /^\.EX/ && c { inside = 1; next } /^\.EE/ { if (inside) exit } inside' "$srcdir/man/cdl.3" |
         sed -e 's/\\e/\\/g' -e 's/\\-/-/g'

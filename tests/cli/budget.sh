@@ -1,8 +1,8 @@
 #!/bin/bash
-# The budget: --time, --memory, --disk end in a located message and a defined exit code, wherever the work is.
+# The budget: --time, --memory, --disk end in a message with a place and a defined exit code, for every kind of work.
 . "${srcdir:?}/tests/cli/common"
 
-# -- functions that double: one expression computes a call once
+# -- functions that double: an expression computes each call once
 cat >double.cdl <<'CDL'
 fn f(n) = if n == 0 then 1 else f(n - 1) + f(n - 1)
 f(60)
@@ -24,7 +24,7 @@ expect many[1999] != many[2000]
 CDL
 try "random numbers are drawn each time" 0 "$CDL" run draws.cdl
 
-# -- time: 3 in evaluation, 4 in a run; the place is named
+# -- time: exit code 3 in evaluation, 4 in a run; the message has a place
 cat >slow.cdl <<'CDL'
 fn h(a, b) = if a == 0 then b else h(a - 1, b + 0.1*a) + h(a - 1, b - 0.1*a*a)
 h(150, 0.5)
@@ -69,7 +69,7 @@ expect u(0, 0) > 0
 CDL
 try "memory in a run" 4 "$CDL" run --memory 40M membrane.cdl
 has "where" err "membrane.cdl:2:1:" "this exceeds the memory limit of --memory (40 MB)"
-# a point that needs too much has failed; the points behind it run, in one process and in several
+# a point that needs too much fails; the points after it run, in one process and in several
 cat >points.cdl <<'CDL'
 model a { param n = 1; dof x = 0; x'' = -x }
 experiment e {
@@ -84,7 +84,7 @@ for jobs in 1 2; do
 done
 for bad in much 0 4X -3; do try "--memory=$bad" 2 "$CDL" run --memory="$bad" eye.cdl; done
 
-# -- deep and wide
+# -- deep and wide expressions
 printf 'fn d(n) = d(n - 1) + 1\nd(1)\n' >deep.cdl
 try "recursion without end" 3 "$CDL" run deep.cdl
 has "where" err "deep.cdl:1:"
@@ -92,7 +92,7 @@ printf 'let a = [i for i in 1..1e9]\n' >wide.cdl
 try "a list that is too long" 3 "$CDL" run wide.cdl
 has "where" err "wide.cdl:1:"
 
-# hulls of many points: they are found in order of their number squared, and more are refused
+# hulls of many points: finding them takes quadratic time, so larger numbers are refused
 for n in 600 601; do
     printf 'model m {
     dof p in R3 = [0, 0, 2], q in R3 = [0, 0, -2]
@@ -107,7 +107,7 @@ try "a hull of 600 points" 0 "$CDL" run --time 20 hull600.cdl
 try "a hull of more" 4 "$CDL" run --time 20 hull601.cdl
 has "where" err "hull601.cdl:4:" "this shape has more than 600 points"
 
-# a table of many cases is no deep expression
+# a table of many cases is not a deep expression
 {
     printf 'let x = 3\nlet a = cases { '
     for k in $(seq 50000 -1 1); do printf '%d if x > %d; ' $k $k; done
@@ -136,7 +136,7 @@ yes 'let a = 1' | timeout 60 "$CDL" check --memory=20M - >out 2>err
 same "and little memory" 3 "${PIPESTATUS[1]}"
 has "why" err "exceeds the memory limit of --memory"
 
-# -- disk: 5, and no file is left half written
+# -- disk: exit code 5, and no file is left half written
 cat >save.cdl <<'CDL'
 use "ball.cdl" as b
 run b.ball for 200 with sweeping(h = 1e-3)

@@ -1,5 +1,5 @@
 #!/bin/bash
-# --checkpoint and --from: a run that is continued from any of its states gives the bytes of the whole one.
+# --checkpoint and --from: a run that is continued from any of its states gives the bytes of the complete run.
 . "${tests:?}/cli/common"
 
 cat >penalty.cdl <<'CDL'
@@ -154,10 +154,10 @@ run slide for 0.7 with sweeping(h = 5e-3)
 save t, x[3], y[5], floor[2].rn, floor[2].rt, floor[2].slip, energy, dissipated { file = "out.csv" }
 measure n = count(floor.impacts), p = power_balance, r = residual, d = max_penetration, s = floor.status(0.5)
 CDL
-# pairs that are listed: some have come and gone
+# listed pairs: some have come and gone
 sed -e 's/^run heap.*/run heap(N = 12) for 0.37 with sweeping(h = 6e-3)/' -e 's/0\.1\*i\]/0.2*i]/' bricks.cdl >listed.cdl
 
-# all states of a run, one after the other: what is no regular file is written directly
+# all states of a run, one after the other: a path that is not a regular file is written directly
 ln -s /proc/self/fd/1 pipe
 json() { "$CDL" run --json "$@" 2>err | sed 's/"seconds":[^,]*,//'; }
 for m in penalty events switches adaptive equal cone sweeping auglag at_once past speed pile lanes turns turns_sweeping turns_penalty late late_sweeping bricks listed brake; do
@@ -172,7 +172,7 @@ for m in penalty events switches adaptive equal cone sweeping auglag at_once pas
     same "$m: there are checkpoints" yes "$([ ${#at[@]} -ge 5 ] && echo yes || echo "${#at[@]}")"
     bad="" k=0
     for ((try = 0; try < 5; try++)); do
-        [ $try -gt 0 ] && k=$((RANDOM % ${#at[@]}))         # the first two, where sizes still grow, and the last one always
+        [ $try -gt 0 ] && k=$((RANDOM % ${#at[@]}))         # always the first two, where sizes still grow, and the last one
         [ $try -eq 1 ] && k=$((${#at[@]} - 1))
         [ $try -eq 2 ] && k=1
         tail -c +$((at[k] + 1)) all | head -c "${size[k]}" >state
@@ -182,7 +182,7 @@ for m in penalty events switches adaptive equal cone sweeping auglag at_once pas
     same "$m: continued from any of them, the same bytes" "" "$bad"
 done
 
-# a run that is interrupted, or killed, goes on from where it was
+# a run that was interrupted, or killed, continues from there
 cat >long.cdl <<'CDL'
 model pendulum {
     dof a = 2, a' = 0
@@ -213,7 +213,7 @@ cmp -s whole.json second.json && cmp -s whole/out.csv second/out.csv; same "with
 try "and a longer run goes on from it" 0 "$CDL" run -o longer --from state <(sed 's/for 900/for 901/' long.cdl)
 has "to its end" out "to t = 901"
 
-# several runs in a file: those before are done again
+# several runs in a file: earlier ones are repeated
 cat >two.cdl <<'CDL'
 model fall { dof y = 1, y' = 0; y'' = -1; constraint floor: y >= 0 }
 run fall for 1 with penalty()
@@ -228,7 +228,7 @@ sed '/events/,$d' two.cdl >one.cdl
 try "no run that it is of" 5 "$CDL" run -q --from state one.cdl
 has "is reported" err "checkpoint 'state' was not used"
 
-# what does not fit is refused
+# states that do not fit are refused
 "$CDL" run -q -o whole --checkpoint state events.cdl 2>err
 try "another parameter" 5 "$CDL" run -q -p e=0.6 --from state events.cdl
 has "is named" err "error: cannot continue from checkpoint 'state': it belongs to a run with other parameters"

@@ -1,8 +1,8 @@
-# A generated file of 100,000 lines checks in under a second, and a small model in 10 ms and 20 MB, with slack for a loaded machine
-# (CDL_SLACK, 3 without it).  The figures are printed.
+# A generated file of 100,000 lines is checked in less than a second, and a small model in 10 ms and 20 MB, with slack for a loaded
+# machine (CDL_SLACK, default 3). The figures are printed.
 set -e
 slack=${CDL_SLACK:-3}
-"$CDL" --version --json | grep -q '"sanitize": *true' && slack=20        # instrumented code is not timed in earnest
+"$CDL" --version --json | grep -q '"sanitize": *true' && slack=20        # instrumented code is not timed strictly
 :
 awk 'BEGIN {                                    # 30,000 dofs, each with its equation and its constraint
     print "model many {"; print "    param g = 9.81"
@@ -16,7 +16,7 @@ awk 'BEGIN {                                    # parameters and definitions tha
     print "    dof x = 0"; print "    x'\'\'' = -a33332"; print "}" }' >names.cdl
 awk 'BEGIN { for (i = 1; i <= 50000; i++) printf "param q%d = %d\nlet l%d = 2*q%d\n", i, i, i, i }' >top.cdl
 
-# processor time in ms, in the system included: what the machine does besides is not counted
+# processor time in ms, including that of the system: other work of the machine does not count
 spent() {
     TIMEFORMAT='%U %S'
     { time "$@" >out 2>&1; } 2>spent || return 1
@@ -33,13 +33,13 @@ for f in dofs models names top; do
     echo "$verdict $f: $lines lines in $best ms"
 done
 
-# twenty times, for a clock that ticks in milliseconds
+# twenty times, because the clock has a resolution of milliseconds
 file=$srcdir/examples/bouncing_ball.cdl
 twenty() { for try in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do "$CDL" check "$file" || return 1; done; }
 ms=$(spent twenty)
 verdict=ok; [ "$ms" -le $((200*slack)) ] || verdict="not ok"
 echo "$verdict bouncing_ball: checked in $((ms/20)).$((ms % 20 * 5)) ms"
-# peak memory, where the system reports it; a sanitizer has its own
+# peak memory, if the system reports it; a sanitizer needs its own
 if [ -x /usr/bin/time ]; then
     kb=$(/usr/bin/time -f %M "$CDL" check "$file" 2>&1 >/dev/null | tail -1)
 elif command -v python3 >/dev/null; then

@@ -1,11 +1,11 @@
 #!/bin/bash
-# A model may not harm its reader: it writes below the output folder and reads below its own, whatever its text,
-# a manifest or a journal says.  What gnuplot may do is in gnuplot.sh.
+# A model must not harm its reader: it writes below the output folder and reads below its own folder, whatever its text,
+# a manifest or a journal says. For gnuplot see gnuplot.sh.
 . "${tests:?}/cli/common"
 run() { timeout 60 "$CDL" run "$@"; }
 export CDL; export -f run
 
-# -- what must stay as it is
+# -- files that must not change
 mkdir outside model
 echo secret >outside/victim; echo 'let secret = 42 + "unfinished' >outside/lib.cdl
 printf 'x,y,z\n0,0,0\n1,0,0\n2,0,0\nbad secret,0,0\n' >outside/points.csv
@@ -13,7 +13,7 @@ outside_state() { find outside PWNED* HACK* -printf '%p %s %y\n' 2>/dev/null | s
 state=$(outside_state)
 unharmed() { same "$1: nothing outside is touched" "$state" "$(outside_state)"; }
 
-# -- every writer by every way out
+# -- every writer with every way out of the folder
 cp ball.cdl model/all.cdl
 cat >model/membrane.cdl <<'CDL'
 model membrane {
@@ -48,7 +48,7 @@ writers=(
     'rod      vtp   save w { file = FILE }'
     'rod      svg   save w { file = FILE }'
 )
-# way, file below the output folder (END is the ending), what is made there before
+# way, file below the output folder (END is the ending), what is created there before
 ways=(
     'up|../outside/x.END|'
     'down and up|sub/../../outside/x.END|'
@@ -72,7 +72,7 @@ for w in "${writers[@]}"; do
         code=5
         case $name:$statement in up:* | down*:* | absolute:*) case $statement in animate*) ;; *) code=3 ;; esac ;; esac
         try "$statement, .$ending, $name" $code run -q -o into model/t.cdl
-        if [ $code = 3 ]; then     # the same from a name that is known at the run alone
+        if [ $code = 3 ]; then     # the same from a name that is known only at the run
             { cat model/$model.cdl; echo "let spot = \"$file\""; echo "${statement//FILE/spot}"; } >model/t.cdl
             try "$statement, .$ending, $name, computed" 5 run -q -o into model/t.cdl
         fi
@@ -108,7 +108,7 @@ try "x.points, a second name of a file" 5 run -q --resume -o into model/t.cdl
 same "which stays as it is" secret "$(cat outside/victim)"
 rm -rf into
 
-# -- every reader by every way out
+# -- every reader with every way out of the folder
 readers=('use FILE as l' 'model b { rod w { length = 3, radius = 0.01, young = 1e6, reference = FILE }; at w.s = 0 { position = [0, 0, 0], frame = eye(3) } }; run b')
 places=('lib.cdl' 'points.csv')
 for r in 0 1; do
@@ -136,7 +136,7 @@ rm outside/free.cdl
 try "from a text" 3 timeout 60 "$CDL" -e 'use "/etc/passwd" as p'
 same "it shows nothing" "" "$(grep -h root: out err)"
 
-# -- manifests and journals from strangers
+# -- manifests and journals from unknown sources
 rm -rf into; mkdir into
 { cat model/all.cdl; echo 'save t, y { file = "y.csv" }'; } >model/t.cdl
 run -q -o into model/t.cdl 2>/dev/null

@@ -1,7 +1,7 @@
 #!/bin/bash
-# One core for every size: the option cut, what the summary says of it, and the limits that cdl(5) names.
+# The same core for every size: the option cut, what the summary says about it, and the limits that cdl(5) names.
 . "${tests:?}/cli/common"
-# balls N CUT: N balls that fall from different heights; the first rests at the end
+# balls N CUT: N balls that fall from different heights; the first one comes to rest at the end
 balls() {
     cat <<CDL
 model balls {
@@ -34,7 +34,7 @@ balls 2 sometimes >word.cdl
 try "another word" 3 "$CDL" run word.cdl
 has "it names the words" err "auto|always|never"
 
-# friction without slip: one brake for all; or 8 n^2 m bytes for the rows of a family
+# friction without a given slip: one brake for all; or 8 n^2 m bytes for the rows of a family
 rub() { # n BACKEND ATTRIBUTES
     cat <<CDL
 model rub {

@@ -1,12 +1,12 @@
 #!/bin/bash
-# Debian packages: every file that `make install` puts somewhere belongs to one of them.
-# CDL_SLOW_TESTS=1 CDL_TEST_LIMIT=1500 builds them too (minutes), where debhelper is there, and runs what they hold.
+# Debian packages: every file that `make install` installs belongs to a package.
+# CDL_SLOW_TESTS=1 CDL_TEST_LIMIT=1500 also builds them (minutes) if debhelper is installed, and runs their contents.
 . "${tests:?}/cli/common"
 [ -d "$srcdir/debian" ] || { echo "ok debian # SKIP not in this tree"; exit; }
 try "make install" 0 make -s -C "$builddir" install DESTDIR="$PWD/root" prefix=/usr libdir=/usr/lib/host pythondir=/usr/lib/python3/dist-packages
 (cd root && find . ! -type d | sed 's|^\./||' | LC_ALL=C sort) >files
 
-# "package pattern" of all lists; a folder stands for all in it
+# "package pattern" of all lists; a folder means everything in it
 for f in "$srcdir"/debian/*.install "$srcdir"/debian/not-installed; do
     p=${f##*/}
     sed -n "s|^\(usr.*\)|${p%.install} \1|p" "$f"
@@ -32,7 +32,7 @@ same "the version is that of the program" "$("$CDL" --version | cut -d' ' -f2)" 
 version=$(sed -n 's/^dlname=.libcdl\.so\.\([0-9]*\).*/\1/p' "$builddir/libcdl.la")
 same "libcdl is named by its soname" "Package: libcdl$version" "$(grep '^Package: libcdl[0-9]' "$srcdir/debian/control")"
 
-# where programs look for their files
+# directories in which programs look for their files
 for f in bin/cdl lib/host/pkgconfig/libcdl.pc share/bash-completion/completions/cdl share/zsh/site-functions/_cdl share/fish/vendor_completions.d/cdl.fish \
     share/vim/vimfiles/syntax/cdl.vim share/nvim/site/plugin/cdl.lua share/emacs/site-lisp/cdl-mode.el share/jupyter/kernels/cdl/kernel.json \
     share/man/man1/cdl.1 share/cdl/stdlib/planar.cdl lib/python3/dist-packages/cdl/kernel.py; do

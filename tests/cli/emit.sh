@@ -1,12 +1,12 @@
 #!/bin/bash
-# cdl emit c: what is compiled alone gives the same bytes as cdl run, and what it does not cover is refused by name.
+# cdl emit c: the compiled program gives the same bytes as cdl run, and unsupported models are refused with a reason.
 . "${tests:?}/cli/common"
 command -v gcc >/dev/null || { echo "ok emit # SKIP no gcc"; exit 0; }
 root=${srcdir:-${tests%/*}}
 # the columns that the program prints, as a save statement; each expression once
 columns() { head -n 1 "$1" | tr ',' '\n' | tr ';' ',' | awk 'NR == 1 { all = $0; next } !seen[$0]++ { all = all ", " $0 } END { print all }'; }
-# one NAME FILE MODEL [LEVEL]: emitted and compiled, against the run; most without optimisation, which takes a quarter of the time
-# and has to give the same bytes
+# one NAME FILE MODEL [LEVEL]: emits, compiles and compares with the run; usually without optimisation, which takes a quarter of the
+# time and must give the same bytes
 one() {
     local name=$1 file=$2 model=$3 level=${4:--O0}
     "$CDL" emit c "$file" "$model" >m.c 2>err || { echo "not ok $name is written"; cat err; failed=1; return; }
@@ -54,7 +54,7 @@ one "families that touch with friction, seven dofs and more" stack.cdl stack -O2
 "$CDL" emit c "$root/examples/bouncing_ball.cdl" -p e=0.4 >b.c
 same "-p counts" 1 "$(cmp -s a.c b.c; echo $?)"
 
-# what is refused, with its place
+# refused models, with their place
 refused() {
     printf '%s\n' "$2" >no.cdl
     try "$1 is refused" 3 "$CDL" emit c no.cdl

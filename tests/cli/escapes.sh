@@ -1,10 +1,10 @@
 #!/bin/bash
-# Text of a model, a file or the command line never steers the terminal: wherever it is shown, control characters are
-# made visible.
+# Text of a model, a file or the command line never controls the terminal: wherever it is printed, control characters are
+# shown as visible text.
 . "${srcdir:?}/tests/cli/common"
 esc=$(printf '\033]0;evil\007\033[31mred\177\302\233H\302\205')
 bad() { LC_ALL=C grep -qaP '[\x00-\x08\x0b-\x1f\x7f]|\xc2[\x80-\x9f]' "$@"; }
-# clean NAME COMMAND...: whatever it exits with, neither stream steers
+# clean NAME COMMAND...: for any exit code, neither stream contains control characters
 clean() {
     local name=$1; shift
     "$@" >out 2>err </dev/null

@@ -1,6 +1,6 @@
-# What the command answers the shell: one line for each way to end.
+# Exit codes of the command: one line for each way to end.
 failed=0
-ends() {                                        # code, what it is, command...
+ends() {                                        # code, description, command...
     code=$1 what=$2; shift 2
     "$@" >out 2>err </dev/null; rc=$?
     if [ $rc -eq "$code" ]; then echo "ok $what"; else echo "not ok $what: exit $rc, not $code"; cat out err; failed=1; fi

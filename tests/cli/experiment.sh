@@ -1,5 +1,5 @@
 #!/bin/bash
-# Experiments: several processes, crashes, going on, shards, random numbers.
+# Experiments: several processes, crashes, resuming, shards, random numbers.
 . "${tests:?}/cli/common"
 cp ball.cdl x.cdl
 cat >>x.cdl <<'CDL'
@@ -47,7 +47,7 @@ try "one that is missing" 5 "$CDL" merge -o sh x.cdl
 has "is reported" err "6 of 18 points of 'x' are in no shard in 'sh': 2, 5, 8"
 try "a shard that is none" 2 "$CDL" run --shard=4/3 x.cdl
 
-# going on: comments and layout do not matter, formulas do
+# resuming: comments and layout do not matter, formulas do
 try "to be gone on with" 1 "$CDL" run -q --resume -o res x.cdl
 cut=$(($(stat -c %s res/x.points) * 2 / 3)); truncate -s $cut res/x.points; rm res/*.csv
 sed 's/^    seed/    # a comment\n\n    seed  /' x.cdl >c.cdl
@@ -60,7 +60,7 @@ sed -i 's/last(y)/first(y)/' c.cdl
 try "another formula" 1 "$CDL" run --resume -o res c.cdl
 same "is run anew" "" "$(grep 'finished before' err)"
 
-# a process that dies takes its point with it, and no other
+# a process that dies fails its point, and no other one
 cp ball.cdl crash.cdl
 cat >>crash.cdl <<'CDL'
 experiment c {
@@ -79,7 +79,7 @@ has "of that point" err "c, point 2: $ended"
 has "which is reported" out "c 2/4: n = 60000 failed"
 same "the others are there" "1 2 3" "$(tail -n +2 crash/c.csv | cut -d, -f1 | paste -sd' ')"
 
-# an interrupt keeps what was computed, and --resume goes on from there
+# an interrupt keeps the computed points, and --resume continues from there
 "$CDL" run -j 2 -o crash crash.cdl >out 2>err & pid=$!
 sleep 0.5; kill -INT $pid; wait $pid; rc=$?
 same "an interrupt" 4 $rc
@@ -96,7 +96,7 @@ same "with --keep-going" 3 "$(grep -c '^b ' out)"
 
 # the templates for clusters
 export CDL
-slurm() {                                       # folder, tasks of the array, its first number, how many: as slurmd starts them
+slurm() {                                       # folder, number of array tasks, first number, how many to run: as slurmd starts them
     local dir=$1 tasks=$2 min=$3 count=$4 k code=0
     for k in $tasks; do
         SLURM_ARRAY_TASK_ID=$k SLURM_ARRAY_TASK_MIN=$min SLURM_ARRAY_TASK_STEP=1 SLURM_ARRAY_TASK_COUNT=$count \

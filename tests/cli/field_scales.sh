@@ -1,5 +1,5 @@
 #!/bin/bash
-# The same fields in other units: lengths by L, u by U, the equation by K.  Answers scale along, to 1e-9, on every backend.
+# The same fields in other units: lengths by L, u by U, the equation by K. Results scale accordingly, to 1e-9, on every backend.
 . "${tests:?}/cli/common"
 cat >models.cdl <<'CDL'
 model string { param L = 1, U = 1, K = 1; domain x in 0..L; field u(x); -K*u'' = -20*K*U/L^2; obstacle u >= U*(-1 + (x/L)^2); at x = 0 { u = 0 }; at x = L { u' = 0 } }
@@ -16,9 +16,9 @@ model membrane { param L = 1, U = 1, K = 1; domain x in -L..L, y in -L..L; field
 model bratu { param L = 1, U = 1, K = 1; domain x in 0..L, y in 0..L; field u(x, y); -K*laplacian(u) = K*U/L^2*exp(u/U); boundary u = 0 }
 model plate { param L = 1, U = 1, K = 1; domain x in 0..L, y in 0..L; field u(x, y); K*bilaplacian(u) = -1000*K*U/L^4; obstacle u >= -0.8*U; at x = 0 { u = 0, d(u, x) = 0 }; at x = L { u = 0, d(u, x) = 0 }; at y = 0 { u = 0, d(u, y) = 0 }; at y = L { u = 0, d(u, y) = 0 } }
 CDL
-# L U K: the corners of the range, then some inside it
+# L U K: the corners of the range, then some values inside it
 scales="1e-9,1e-9,1e-12 1e-9,1e6,1e12 1e6,1e-9,1 1e6,1e6,1e-12 3.7e-9,1,1e12 1,4.1e-9,1 0.013,2e5,7e-7 2.3e5,0.0031,1 1e-6,1e-6,2.1e11"
-# line NAME BACKEND: the answers of one run, scaled back
+# line NAME BACKEND: the results of one run, in the original units
 line() {
     local model=$1 with=$2 order=$3 n=0 l u k; shift 3
     printf 'run base = %s with %s\n' "$model" "$with"

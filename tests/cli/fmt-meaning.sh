@@ -1,5 +1,5 @@
-# fmt never changes the meaning: every model of the tree, and every case beside it, has the same model and IR after it, and formatting
-# twice changes nothing.  Texts that fmt leaves as they are mean the same; the others are compared.
+# fmt never changes the meaning: after it every model of the tree, and every case beside it, has the same model and IR, and formatting
+# again changes nothing. Texts that fmt does not change need no comparison; all others are compared.
 set -e
 list=$(ls "$srcdir"/examples/*.cdl "$srcdir"/stdlib/*.cdl "$srcdir"/tests/lang/*.cdl "$srcdir"/tests/run/*.cdl "$srcdir"/tests/cases/*.cdl)
 mkdir before once
@@ -13,7 +13,7 @@ cp before/*.cdl once
 "$CDL" fmt once/*.cdl || echo "not ok a file was not formatted"
 cp -r once twice
 "$CDL" fmt twice/*.cdl
-# the model and its IR, as the text in that folder says
+# the model and its IR, for the text in this folder
 stages() { for stage in model ir; do "$CDL" show $stage "$1" 2>/dev/null || echo failed; done; }
 for k in $(seq $n); do
     cmp -s "once/$k.cdl" "twice/$k.cdl" || echo "not ok ${names[k]}: formatted twice it changes"

@@ -1,5 +1,5 @@
 #!/bin/bash
-# fmt rewrites files whole or not at all; show prints the stages.
+# fmt rewrites files completely or not at all; show prints the stages.
 . "${tests:?}/cli/common"
 
 printf 'let a=1+ 2\n' >a.cdl

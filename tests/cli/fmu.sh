@@ -1,5 +1,5 @@
 #!/bin/bash
-# cdl emit fmu: units that obey the rules of FMI 2.0 and give the numbers of the run, whatever the communication steps.
+# cdl emit fmu: units that conform to FMI 2.0 and give the numbers of the run, for any communication steps.
 . "${tests:?}/cli/common"
 python=/usr/bin/python3
 command -v gcc >/dev/null || { echo "ok fmu # SKIP no gcc"; exit 0; }
@@ -33,7 +33,7 @@ try "the sources compile with a prefix" 0 gcc -Wall -Werror -DFMI2_FUNCTION_PREF
 same "its names" 1 "$(nm b.o | grep -c ' T ball_fmi2DoStep$')"
 same "no other names are seen" 0 "$(nm -D --defined-only ball.unit/binaries/linux64/ball.so | grep -vc ' fmi2')"
 
-# what is refused is refused as C is
+# models that emit c refuses are refused here too
 cat >no.cdl <<'CDL'
 model m { dof x = 1, x' = 0; x'' = -1; constraint c: x >= 0.1*sin(t) }
 run m for 1 with sweeping()

@@ -1,5 +1,5 @@
 #!/bin/bash
-# save p { file = "x.pvd" }: a series of .vtp files, whose numbers are those of the samples.
+# save p { file = "x.pvd" }: a series of .vtp files whose numbers are those of the samples.
 . "${tests:?}/cli/common"
 cat >pile.cdl <<'CDL'
 use std.spatial
@@ -104,7 +104,7 @@ check(contacts >= 10, "%d contacts with their places, normals, forces and fricti
 spin, run = series("spin.pvd"), table("spin.csv")
 check(all(f[0]["rotation"][0] == [run[t]["b.A[%d][%d]" % (i, j)] for i in (1, 2, 3) for j in (1, 2, 3)] for t, f in spin.items()), "attitudes")
 check(all(f[0]["radius"] == [[0.2], [0.1], [0.1]] and list(f) == [0, 2] for f in spin.values()), "no contacts, no file of them")
-# two boxes at rest, one on the other: forces and moments on the lower one balance only where each force acts at its own point
+# two boxes at rest, one on the other: forces and moments on the lower one balance only if each force acts at its own point
 def cross(a, b): return [a[1]*b[2] - a[2]*b[1], a[2]*b[0] - a[0]*b[2], a[0]*b[1] - a[1]*b[0]]
 def near(a, b, tol): return len(a) == len(b) and all(abs(x - y) <= tol for x, y in zip(a, b))
 def flat(a): return [x for row in a for x in row]

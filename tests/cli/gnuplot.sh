@@ -1,12 +1,12 @@
 #!/bin/bash
-# Gnuplot runs nothing but its script: names and titles from a model are text, whatever stands in them; and quotes are drawn.
+# Gnuplot runs only its script: names and titles from a model are text, whatever they contain; and quotes are drawn.
 . "${tests:?}/cli/common"
 command -v gnuplot >/dev/null || { echo "ok gnuplot # SKIP it is not installed"; exit 0; }
 run() { timeout 60 "$CDL" run "$@"; }
 mkdir model; cp ball.cdl model/all.cdl; echo 'run ball for 1 with sweeping(h = 1e-2)' >>model/all.cdl
 unharmed() { same "$1: nothing was run" "" "$(find . -name 'PWNED*')"; }
 
-# -- gnuplot runs nothing
+# -- gnuplot runs nothing else
 bad='PWNED' ; rm -rf into
 for text in "| touch $PWD/$bad #" "< touch $PWD/$bad; cat x #" "\`touch $PWD/$bad\`" "'.system('touch $PWD/$bad').'" \
     '\"; system(\"touch PWNED\"); x=\"' "\$(touch $PWD/$bad)" '@x; !touch PWNED' "'; !touch PWNED" '{/=20 x}'; do
@@ -37,7 +37,7 @@ rm -rf into
 try "quotes in a title" 0 run -q -o into model/t.cdl
 has "and derivatives" into/a.svg "one line: it's a \"ball\": y'' &amp; &lt;b> {x}_1" ">y''</text>"
 
-# -- what gnuplot writes counts towards --disk
+# -- files written by gnuplot count towards --disk
 { cat model/all.cdl; echo 'plot y { file = "a.svg" }'; } >model/t.cdl
 rm -rf into
 run -q -o into model/t.cdl
@@ -54,7 +54,7 @@ PATH=$PWD/bin:$PATH try "a picture without end" 5 timeout 20 "$CDL" run -q --dis
 printf '#!/bin/sh\nwhile :; do :; done\n' >bin/gnuplot
 PATH=$PWD/bin:$PATH try "a gnuplot that does not end, within --time" 3 timeout 20 "$CDL" run -q --time 2 -o into model/t.cdl
 has "is reported" err "this exceeds the time limit of --time (2 s)"
-# -- a picture that was cut off, as on a full disk, which gnuplot does not notice
+# -- a truncated picture, for example on a full disk, which gnuplot does not notice
 printf '#!/bin/sh\necho "<svg><path/>" >picture\n' >bin/gnuplot
 rm -f into/*.svg
 PATH=$PWD/bin:$PATH try "a picture without its end" 5 timeout 20 "$CDL" run -q -o into model/t.cdl

@@ -1,6 +1,6 @@
 #!/bin/bash
-# The same as interrupt.sh for work that once took seconds to end: formulas that are found again, rows of fields,
-# elements of rods, files that are read, hashed and compared, pictures, and what is run again from a manifest.
+# The same as interrupt.sh for work that used to take seconds to end: formulas that are searched again, rows of fields,
+# elements of rods, files that are read, hashed and compared, pictures, and runs repeated from a manifest.
 . "${srcdir:?}/tests/cli/stopping"
 cat >osc.cdl <<'CDL'
 model osc {

@@ -1,5 +1,5 @@
 #!/bin/bash
-# Whatever the command does, an interrupt or SIGTERM ends it within a second, in order, and no process is left.
+# Whatever the command does, an interrupt or SIGTERM ends it properly within a second, and no process is left.
 . "${srcdir:?}/tests/cli/stopping"
 
 cat >many.cdl <<'CDL'

@@ -1,5 +1,5 @@
 #!/bin/bash
-# Whether steps are cut at impacts is decided island by island: what bounces beside a pile moves as it does alone.
+# Whether steps are cut at impacts is decided for each island: a ball that bounces beside a pile moves as it does alone.
 . "${tests:?}/cli/common"
 
 pile='
@@ -24,7 +24,7 @@ spring='
     potential 50*s^2
     constraint wall: s >= -0.2 { impact = newton(0.5) }'
 
-# model NAME CUT PARTS: writes NAME.cdl, which saves NAME.csv and the impacts of ball 1 in NAME.hit.csv
+# model NAME CUT PARTS: writes NAME.cdl, which saves NAME.csv, and the impacts of ball 1 in NAME.hit.csv
 model() {
     cat >$1.cdl <<CDL
 model m {$3
@@ -37,14 +37,14 @@ expect power_balance <= 1e-5
 expect max_penetration <= 1e-9
 CDL
 }
-# largest A B: the largest difference of two tables of numbers
+# largest A B: the largest difference between two tables of numbers
 largest() {
     paste -d, <(tail -n +2 $1) <(tail -n +2 $2) | awk -F, '{ h = NF/2
         for (i = 1; i <= h; i++) { d = $i - $(i + h); if (d < 0) d = -d; if (!(d <= m)) m = d } } END { print m + 0 }'
 }
-# numbers FILE: what was measured, as a table
+# numbers FILE: the measured numbers, as a table
 numbers() { echo x; sed -n 's/^[nrt][123] = //p' $1 | paste -sd,; }
-# alike NAME A B: balls and impacts are the same to 1e-12
+# alike NAME A B: balls and impacts are equal to 1e-12
 alike() {
     numbers $2.out >$2.numbers; numbers $3.out >$3.numbers
     for t in csv numbers; do
@@ -72,14 +72,14 @@ model never never "$balls$pile"
 record never
 same "never: no island is followed" "0 600" "$(field partly_at_once never.json) $(field at_once never.json)"
 
-# six disks are enough to follow all of them, always
+# six disks are few enough to be followed always
 few=${pile/N = 24/N = 6}
 go always always "$balls$few"
 alike "always" alone always
 record always
 same "always: no step at once" "0 0" "$(field partly_at_once always.json) $(field at_once always.json)"
 
-# one island alone has nothing beside it
+# a single island has no others beside it
 cat >column.cdl <<'CDL'
 model column {
     dof z[i in 1..40] = 0.5 + 1.01*(i - 1), z' = 0
@@ -92,7 +92,7 @@ CDL
 record column
 same "a column alone" "0 yes" "$(field partly_at_once column.json) $([ "$(field at_once column.json)" -gt 0 ] && echo yes)"
 
-# a state between such steps is a state as any other: all of them come out of the pipe, one after the other
+# a state between such steps can be continued like any other: all of them come out of the pipe, one after the other
 ln -s /proc/self/fd/1 pipe
 "$CDL" run -q -o whole beside.cdl >out 2>err
 "$CDL" run -q -o first --checkpoint pipe --checkpoint-every t=0.1 beside.cdl 2>err | cat >all
@@ -107,7 +107,7 @@ for k in 2 4; do
     cmp -s whole/beside.csv second/beside.csv; same "state $k: the same bytes" 0 $?
 done
 
-# a disk that bounces beside the others falls into them later, with others and friction
+# a disk that bounces beside the others falls into them later; with others and with friction
 into=${pile/N = 24/N = 25}
 into=${into/0.055 + /if i == 25 then 0.33 else 0.055 + }
 into=${into/R + 0.105/if i == 25 then 1.2 else R + 0.105}

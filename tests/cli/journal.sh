@@ -1,5 +1,5 @@
 #!/bin/bash
-# Files of points: folders that were moved, shards from several places, points that failed, what a kill leaves, full disks.
+# Journals of points: folders that were moved, shards from several places, failed points, interrupted files, full disks.
 . "${tests:?}/cli/common"
 cat >x.cdl <<'CDL'
 model drop {
@@ -57,7 +57,7 @@ same "give the bytes of one run" "$(bytes one)" "$(bytes all)"
 try "without one of them" 5 "$CDL" merge -q x.cdl at1/here brought/third -o none
 has "it is named what is missing" err "2 of 6 points of 'a' are in no shard"
 
-# -- a journal that leads elsewhere
+# -- a journal that names another folder
 mkdir outside
 { sed -n '1,6p' x.cdl; printf 'let spot = "../outside/p.csv"\nexperiment a {\n    sweep e in [0.1, 0.2]\n    run drop(e = e) for 1 with sweeping(h = 1e-2)\n    save t, p { file = spot }\n}\n'; } >out.cdl
 try "a journal that was allowed to leave" 0 "$CDL" run -q --resume --allow-outside -o led out.cdl
@@ -79,7 +79,7 @@ same "a point fails" 4 $rc
 same "and the others are kept" yes "$([ -s fail/f.points ] && echo yes)"
 "$CDL" run -q --resume -o fail fail.cdl >out 2>err
 has "so that it alone is run again" err "3 of 4 points were finished before"
-# the same in several processes, and where a point needs more than the budget, which ends the experiment
+# the same in several processes, and a point that needs more than the budget, which ends the experiment
 "$CDL" run -q -j 3 -o fail3 fail.cdl >out 2>err; rc=$?
 same "a point fails in a process of its own" 4 $rc
 "$CDL" run -q --resume -j 3 -o fail3 fail.cdl >out 2>err
@@ -99,7 +99,7 @@ for jobs in 1 3; do
     same "costs the others nothing, -j $jobs" yes "$(grep -q "3 of 4 points were finished before" err && echo yes)"
 done
 
-# -- what a kill leaves
+# -- what a killed process leaves
 cat >long.cdl <<'CDL'
 model m { dof x = 0, x' = 1; x'' = -x }
 run m for 200 with sweeping(h = 1e-4)
@@ -130,7 +130,7 @@ CDL
 "$CDL" run -q -o whole killed.cdl >/dev/null 2>&1
 rounds=20 bad=""
 for ((round = 1; round <= rounds; round++)); do
-    [ $((round % 4)) -eq 1 ] && rm -rf cut                  # else it is killed again, later
+    [ $((round % 4)) -eq 1 ] && rm -rf cut                  # otherwise it is killed again, later
     "$CDL" run -q --resume -j $((round % 3 + 1)) -o cut killed.cdl >/dev/null 2>&1 & pid=$!
     sleep 0.0$((RANDOM % 10))$((RANDOM % 10)); kill -9 $pid 2>/dev/null; wait $pid 2>/dev/null
     rm -rf again; cp -r cut again 2>/dev/null || mkdir again
@@ -139,7 +139,7 @@ for ((round = 1; round <= rounds; round++)); do
 done
 same "killed $rounds times at random and gone on with: the bytes of one run, and nothing else" "" "$bad"
 
-# -- a journal whose seal is right and whose meaning is not
+# -- a journal with a correct seal and wrong contents
 cat >sound.cdl <<'CDL'
 model m { param a = 1; dof x = 0, x' = 1; x'' = -a*x }
 experiment f {

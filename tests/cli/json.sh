@@ -1,5 +1,5 @@
 #!/bin/bash
-# One JSON object for each run or point.
+# Each run or point prints one JSON object.
 . "${tests:?}/cli/common"
 cp ball.cdl j.cdl
 cat >>j.cdl <<'CDL'

@@ -1,5 +1,5 @@
 #!/bin/bash
-# The kernel for Jupyter, the magic, and the notebooks, with what Debian has; without it they are left out.
+# The kernel for Jupyter, the magic, and the notebooks, with the packages of Debian; skipped without them.
 . "${tests:?}/cli/common"
 python=/usr/bin/python3
 if ! "$python" -c 'from importlib.util import find_spec as f; assert all(map(f, ("numpy", "ipykernel", "jupyter_client", "nbconvert")))' 2>/dev/null; then

@@ -1,6 +1,6 @@
 #!/bin/bash
-# Columns that are made when they are read are those that samples made at once have, byte by byte: runs that
-# write a checkpoint, and those whose samples go to a file, make them at once.
+# Columns that are computed when they are read equal those computed with the samples, byte by byte: runs that
+# write a checkpoint, and those whose samples go to a file, compute them at once.
 . "${tests:?}/cli/common"
 
 cat >ball1.cdl <<'CDL'
@@ -48,7 +48,7 @@ for m in ball wall block; do
     try "$m: verified" 0 "$CDL" verify $m/later/out.csv
 done
 
-# one column after the other, in an order of its own, and values that need none of them
+# the columns in another order, and values that need none of them
 { cat wall1.cdl; printf '%s\n' 'last(wall.slip)' 'last(drift)' "first(u[2]'')" 'max(energy)' "u[1]''(3.3)" 'u[1](7.7)' 'wall.slip[70]' 'power_balance'; } >one
 { cat wall1.cdl; printf '%s\n' 'power_balance' 'u[1](7.7)' "u[1]''(3.3)" 'max(energy)' "first(u[2]'')" 'last(drift)' 'last(wall.slip)' 'wall.slip[70]'; } >two
 try "read in one order" 0 bash -c '"$CDL" <one'

@@ -1,5 +1,5 @@
 #!/bin/bash
-# Each law of contact on each backend of dynamics: the closed form to the tolerance that stands there, or a refusal that names the law.
+# Each law of contact on each backend of dynamics: the closed form to the given tolerance, or an error that names the law.
 . "${tests:?}/cli/common"
 
 # law NAME UNTIL VALUE EXACT SWEEPING EVENTS AUGLAG PENALTY, the model on standard input

@@ -1,8 +1,8 @@
 #!/bin/bash
-# Laws of contact: what a run says of them beside its numbers, what C of a model refuses, what help knows.
+# Laws of contact: notes of a run, models for which C is refused, help.
 . "${tests:?}/cli/common"
 
-# Kane's paradox: a rod hits the floor with its tip; Newton's law and friction give 0.224 of energy
+# Kane's paradox: a rod hits the floor with its tip; Newton's law and friction add 0.224 of energy
 rod() {
     cat <<CDL
 model bar {
@@ -23,7 +23,8 @@ for with in 'sweeping()' 'events()'; do
     same "Poisson's law gives none: $with" 0 "$(grep -c 'gives energy' err)"
 done
 
-# Painlevé's paradox where the rod turns so fast that its foot may leave, stay or stop: the run says how many there are, and which it took
+# Painlevé's paradox with a rod that rotates so fast that its foot may leave, stay or stop: the run reports the
+# number of solutions, and which one it took
 pole() {
     cat <<CDL
 model pole {
@@ -50,7 +51,7 @@ for with in 'sweeping(h = 1e-4)' 'events()' 'auglag(h = 1e-4)'; do
     same "it is the only way: $with" 0 "$(grep -c 'several solutions' out)"
 done
 
-# rates that miss a constraint by rounding are put onto it
+# rates that violate a constraint by rounding are corrected
 cat >rates.cdl <<'CDL'
 model m { dof x = 0, y = 0, x' = 0.70711, y' = 0.70710; x'' = 0; y'' = 0; constraint c: x' = y' }
 run m for 1 with sweeping()
@@ -58,7 +59,7 @@ CDL
 try "rounded rates" 0 "$CDL" run rates.cdl
 has "they are moved, with a note" err "initial rates were moved by up to 5e-06 onto constraint 'c'"
 
-# C of a model knows none of these, and says which
+# emit c refuses these laws, and names them
 for law in "x' <= 1|it bounds rates" "x >= 0 { adhesion = 1 }|it adheres" \
     "x >= 0 { simultaneous = cascade }|its simultaneous impacts are a cascade"; do
     printf 'model m { dof x = 1; x%s = -1; constraint c: %s }\nrun m for 1 with sweeping()\n' "''" "${law%|*}" >c.cdl

@@ -1,18 +1,18 @@
 #!/bin/bash
-# The language server: each kind of request, whatever may arrive, random edits, latency; the files for editors and shells.
-# By hand: LSP_EDITS=10000 LSP_CHECK_EVERY=5 (and CDL of a build with --enable-sanitize).
+# The language server: each kind of request with arbitrary input, random edits, latency; the files for editors and shells.
+# Long test: LSP_EDITS=10000 LSP_CHECK_EVERY=5 (and CDL of a build with --enable-sanitize).
 . "${tests:?}/cli/common"
 root=${srcdir:-${tests%/*}}
 python=$(command -v python3 || command -v /usr/bin/python3) || { echo "ok lsp # SKIP no python3"; exit 0; }
 client() { local rc; "$python" "$tests/lsp/client.py" "$@"; rc=$?; [ $rc -eq 0 ] || { [ $rc -eq 1 ] || echo "not ok lsp $1: exit $rc"; failed=1; }; }
-ms=150                                          # 50 on a machine that does nothing else; the figures are printed
+ms=150                                          # 50 on an idle machine; the figures are printed
 "$CDL" --version --json | grep -q '"sanitize": *true' && ms=3000
 client answers "$CDL"
 client protocol "$CDL"
 LSP_CHECK_EVERY=${LSP_CHECK_EVERY:-4} client edits "$CDL" "${LSP_EDITS:-210}" "${LSP_SEED:-1}" "$root"/examples/*.cdl
 client latency "$CDL" 1000 $ms
 
-# the package of the extension for VS Code; what it unpacks to, against the server
+# the package of the extension for VS Code: its contents, used with the server
 try "the package of the extension" 0 sh "$root/lang/editors/vscode/package.sh" cdl.vsix
 "$python" - >list <<'PY'
 import json, zipfile, xml.dom.minidom
@@ -56,12 +56,12 @@ if command -v fish >/dev/null && [ "$(basename "$CDL")" = cdl ]; then
 else
     echo "ok completion in fish # SKIP no fish"
 fi
-# words of the language in the editors' files are those of the language
+# the words in the editors' files are those of the language
 words=$(sed -nE 's/^X\([A-Z_]+, *"([a-z]+)".*/\1/p' "$root/lang/syntax/keywords.def" | sort -u)
-for f in emacs/cdl-mode.el; do                  # tests/unit/test_editors.c has the others
+for f in emacs/cdl-mode.el; do                  # tests/unit/test_editors.c checks the others
     same "$f knows every word" "" "$(for w in $words; do grep -qwF -- "$w" "$root/lang/editors/$f" || echo "$w"; done)"
 done
-# Neovim, as it is installed: a mistake is underlined
+# Neovim with its default settings: an error is underlined
 if command -v nvim >/dev/null; then
     printf 'model ball {\n    dof y = 1\n    constrant floor: y >= 0\n}\n' >wrong.cdl
     try "a file in Neovim" 0 timeout 20 nvim --headless --clean --cmd "set rtp^=$root/lang/editors/vim,$root/lang/editors/nvim" -c 'edit wrong.cdl' \
@@ -71,7 +71,7 @@ if command -v nvim >/dev/null; then
 else
     echo "ok a file in Neovim # SKIP no nvim"
 fi
-# Emacs: the mode, its colours, the columns of lines that were not indented
+# Emacs: the mode, its colours, the columns of unindented lines
 if command -v emacs >/dev/null; then
     printf '## A ball.\nmodel ball {\ndof y = 1\nfor i in 1..2 {\nparam a = 1\n}\n}\n' >mode.cdl
     try "a file in Emacs" 0 env HOME="$PWD" emacs -Q --batch -l "$root/lang/editors/emacs/cdl-mode.el" mode.cdl --eval '(progn

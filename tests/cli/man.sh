@@ -1,4 +1,5 @@
-# The man pages render without warnings, no line is lost, and the index of cdl(5) holds every function, result, law and attribute of constraints.
+# The man pages render without warnings, no line is lost, and the index of cdl(5) contains every function, result, law and
+# attribute of constraints.
 : "${srcdir:?}"
 names() {
     sed -nE 's/^X\([A-Z]+, *([a-z_A-Z]+),.*/\1/p' "$srcdir/lang/results/results.def"
@@ -21,5 +22,5 @@ for page in "$srcdir"/man/*.[1357]; do
     said=$(groff -man -ww -Tutf8 -z "$page" 2>&1)
     if [ -z "$said" ]; then echo "ok ${page##*/} renders"; else echo "$said"; echo "not ok ${page##*/} renders"; fi
 done
-# text that begins with ' or . would be taken as a request
+# text that begins with ' or . would be read as a request
 if grep -nE "^'" "$srcdir"/man/*.[1357]; then echo "not ok a line begins with '"; else echo "ok no line begins with '"; fi

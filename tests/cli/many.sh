@@ -1,5 +1,5 @@
 #!/bin/bash
-# Many contacts: the solver is named, and what this way of stepping cannot run is refused at its place.
+# Many contacts: the solver is named, and models that this method cannot run are refused with their place.
 . "${tests:?}/cli/common"
 cat >tower.cdl <<'CDL'
 model tower {
@@ -39,7 +39,7 @@ sed 's/ { friction = coulomb(0.1) }//; s/^run m for 1/run m for 1.5 with sweepin
 try "contacts that are alone" 0 "$CDL" run alone.cdl
 has "in closed form" out "(closed form)"
 
-# small islands that are solved one by one cost the same, however many there are: time of the processor, for 500 and for 8000
+# small islands that are solved one by one cost the same, however many there are: processor time for 500 and for 8000
 cat >arms.cdl <<'CDL'
 model arms {
     param N = 500

@@ -1,5 +1,5 @@
 #!/bin/bash
-# meshes: a hull read from a file, in each format, is the hull of its points to the last bit; bad files are errors with their place.
+# meshes: a hull read from a file, in each format, equals the hull of its points to the last bit; bad files are errors with their place.
 . "${tests:?}/cli/common"
 
 # a wedge: a box of 0.2 x 0.1 x 0.06 without one of its edges
@@ -82,7 +82,7 @@ for set in 'hull(table("wedge.csv"))' 'hull("wedge.csv")'; do
     cmp -s own/out.csv read/out.csv
     same "$set: the points of the list, in their order" 0 $?
 done
-# points of a mesh are sorted, so that its file may list them in any order
+# points of a mesh are sorted, so their order in the file does not matter
 for set in 'hull("wedge.stl")' 'hull("wedge.obj")' 'hull("binary.STL")'; do
     model "$set" >read.cdl
     "$CDL" run -q -o read read.cdl >out 2>err || cat err

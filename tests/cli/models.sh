@@ -1,8 +1,8 @@
 #!/bin/bash
-# Random valid models for all backends (tests/fuzz/models.awk): each run ends well or is refused with a message, its numbers are
-# finite, and the backends end at the same place.
+# Random valid models for all backends (tests/fuzz/models.awk): each run succeeds or is refused with a message, its numbers are
+# finite, and the backends reach the same final state.
 . "${tests:?}/cli/common"
-# fails: what has no number, or ends elsewhere than the first run of that model by more than the bound
+# prints models with a number that is not finite, or whose final state differs from that of the first run by more than the bound
 compared='
 {
     n++
@@ -19,10 +19,10 @@ compared='
     }
 }
 END { if (!n) print "no run" }'
-# contacts that their own friction lifts, that share a load, whose slip comes to rest beside one that sticks, on which multipliers crawl;
-# springs for which part of a step is worse than the whole
+# contacts that their own friction lifts, that share a load, whose slip comes to rest beside a sticking one, for which Uzawa's method is
+# slow; springs for which part of a step is worse than the whole
 found_once="551 885 934 1126 1220 1221 30133 5314 5890"
-# MODEL_SEEDS="$(seq 1000 2000)" tests/run-tests cli/models: a large count
+# MODEL_SEEDS="$(seq 1000 2000)" tests/run-tests cli/models: a large number of models
 for seed in ${MODEL_SEEDS:-$(seq 1 32) $found_once}; do
     awk -v seed="$seed" -f "$tests/fuzz/models.awk" >m.cdl
     "$CDL" run --json --time=20 m.cdl >out 2>err; rc=$?

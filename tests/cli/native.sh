@@ -1,5 +1,5 @@
 #!/bin/bash
-# native = auto | always | never: same bytes, the cache and its permissions, no compiler.
+# native = auto | always | never: same bytes, the cache and its permissions, without a compiler.
 . "${tests:?}/cli/common"
 command -v cc >/dev/null || { echo "ok native # SKIP no compiler"; exit 0; }
 export XDG_CACHE_HOME=$PWD/cache
@@ -39,7 +39,7 @@ sed 's/, native = NATIVE//' models.cdl >auto.cdl
 try "short runs, by default" 0 "$CDL" run --json -o auto auto.cdl
 same "are the interpreter's" 0 "$(grep -c '"native":"' out)"
 
-# without a compiler, without a cache, or where others could write there: as before
+# without a compiler, without a cache, or if others could write to the cache: interpreted as usual
 mkdir bin
 try "without a compiler" 0 env PATH="$PWD/bin" XDG_CACHE_HOME="$PWD/empty" "$CDL" run -o none always.cdl
 same "the same bytes" "" "$(cmp never/well.csv none/well.csv 2>&1)"
@@ -63,7 +63,7 @@ chmod +x bin/cc
 start=$SECONDS
 timeout 30 env PATH="$PWD/bin:$PATH" XDG_CACHE_HOME="$PWD/slow" "$CDL" run --time=2 -o slow always.cdl >out 2>&1
 same "a compiler that takes too long is ended" yes "$([ $((SECONDS - start)) -lt 20 ] && echo yes)"
-# unasked, it may take a tenth of the time that is left
+# by default, compiling may take a tenth of the remaining time
 cat >long.cdl <<'CDL'
 model ball { dof y = 1; y'' = -y }
 run ball for 1e5 with sweeping(h = 1e-3, every = 1e4)

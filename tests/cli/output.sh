@@ -1,5 +1,5 @@
 #!/bin/bash
-# save and plot: CSV files, pictures, and what is left when something fails.
+# save and plot: CSV files, pictures, and which files remain after errors.
 . "${tests:?}/cli/common"
 cp ball.cdl o.cdl
 cat >>o.cdl <<'CDL'
@@ -24,7 +24,7 @@ if command -v gnuplot >/dev/null; then
 fi
 same "nothing half made is left" "" "$(find dir -name '*.part')"
 
-mkdir bin                                       # without gnuplot: a note and the data all the same
+mkdir bin                                       # without gnuplot: a note, and the data are still written
 try "without gnuplot" 0 env PATH="$PWD/bin" "$CDL" run -o plain o.cdl
 has "a note" err "gnuplot is not installed"
 same "and the data" 102 "$(wc -l <"plain/it's.svg.csv")"
@@ -143,7 +143,7 @@ animate("rope.svg", wire)
 animate("rope.gif", wire)
 CDL
 try "animate walls that move, balls of one coordinate, rods" 0 "$CDL" run -o walls w.cdl
-# the floor is level: a piece a cell, and as many pictures of it as there are frames; it is 0.2 up at t = pi/12, and as deep at pi/4
+# the floor is level: one piece for each cell, and one picture for each frame; its height is 0.2 at t = pi/12, and -0.2 at pi/4
 floors=$(grep -o 'attributeName="d"[^/]*' walls/plate.svg | tr ';' '\n' | sed 's/.*M[0-9.]* \([0-9.]*\)L.*/\1/' | tr -d '"')
 same "a wall a frame" 60 "$(wc -l <<<"$floors")"
 same "which goes up, and down" "16 47" "$(awk '{ if (NR == 1 || $1 < lo) { lo = $1; a = NR } if (NR == 1 || $1 > hi) { hi = $1; b = NR } } END { print a, b }' <<<"$floors")"
@@ -155,7 +155,7 @@ same "pictures that stand still show the start" 3 "$(grep -c '<circle r="[0-9.]*
 has "pictures are in the manifest" anim/manifest.json '"path": "bin.gif"' '"path": "line.gif"' '"path": "bin.svg"'
 has "a picture that moves" anim/a.svg "<svg xmlns" '<animate attributeName="cy" dur="1s"' "</svg>"
 
-# without `against`: the time or the coordinate of the run that it is of
+# without `against`: the time or the coordinate of its run
 cat >axes.cdl <<'CDL'
 model ball { dof y = 1; y'' = -9.81; constraint floor: y >= 0 }
 run a = ball for 1 with sweeping(h = 1e-2)

@@ -19,8 +19,9 @@ model pile {
     }
 }
 CDL
-# pile N MU W TIME [C]: C in a row; exit 0 (no step unsolved), balance below 1e-4 (disks roll on each other: steps of 1e-3 have that error); what is dissipated falls by no more than the scheme's error of a step: a normal
-# reaction on a surface that curves works by r (H1 - H0).(v1 - v0)/4, of either sign
+# pile N MU W TIME [C]: C in a row; exit 0 (every step solved), balance below 1e-4 (disks roll on each other: steps of
+# 1e-3 have that error); dissipated energy falls by no more than the scheme's error of a step: a normal reaction on a
+# curved surface does the work r (H1 - H0).(v1 - v0)/4, of either sign
 least=$([ "${PILES:-}" = all ] && echo 2e-5 || echo 1e-6)
 pile() {
     local name="$1 disks, mu = $2, W = $3, to t = $4" balance fall
@@ -40,7 +41,7 @@ else
     pile 8 .5 .13 0.3
     pile 12 .9 .1 0.2
     pile 30 .5 .13 0.1
-    pile 400 .5 .5 0.19 20          # tumbles: 600 contacts, along the central path
+    pile 400 .5 .5 0.19 20          # tumbles: 600 contacts, solved along the central path
 fi
 
 # the same bytes, in one process or in two
@@ -62,7 +63,7 @@ same "motions are written" yes "$([ "$(csv a | wc -l)" -ge 2 ] && echo yes)"
 same "the same bytes again" "$(csv a)" "$(csv b)"
 same "the same bytes in two processes" "$(csv a)" "$(csv c)"
 
-# a step that has no solution: from t = 0.5 on x has to be in two places
+# a step without solution: from t = 0.5 on x must have two values
 cat >torn.cdl <<'CDL'
 model torn {
     dof x = 0, y = 0

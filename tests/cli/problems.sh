@@ -1,6 +1,6 @@
 #!/bin/bash
-# --problems: contact problems of steps as files.  Their solutions fulfil the law by formulas of another program, FCLIB's
-# files hold the same numbers as those of text, and a run that is watched gives the bytes of one that is not.
+# --problems: contact problems of steps as files. Their solutions satisfy the law by formulas of another program; FCLIB's
+# files contain the same numbers as text files; a recorded run gives the same bytes as one that is not.
 . "${tests:?}/cli/common"
 python=python3
 command -v $python >/dev/null || { echo "ok problems # SKIP needs python3"; exit; }
@@ -16,7 +16,7 @@ model hop {
 }
 run hop for 2 with sweeping(h = 1e-2)
 CDL
-# friction without slip, in the metric of the masses; coupled forces
+# friction without a given slip, in the metric of the masses; coupled forces
 cat >m/well.cdl <<'CDL'
 model well {
     param mu = 0.4
@@ -27,7 +27,7 @@ model well {
 }
 run well for 10 with sweeping(h = 2e-2)
 CDL
-# held rows beside contacts, masses that change with the state
+# equalities beside contacts, masses that change with the state
 cat >m/links.cdl <<'CDL'
 model links {
     dof p in R2 = [0.3, 0.4], q in R2 = [0.9, 0.4], a = 0.3
@@ -40,7 +40,7 @@ model links {
 }
 run links for 2 with sweeping(h = 1e-2)
 CDL
-# many, found by their distance; steps that are taken at once
+# many contacts, found by distance; whole steps
 cat >m/heap.cdl <<'CDL'
 model heap {
     param N = 30, R = 0.01, W = 0.12, mu = 0.5
@@ -60,7 +60,7 @@ model heap {
 }
 run heap for 0.3 with sweeping(h = 1e-3, tolerance = 1e-10)
 CDL
-# two tangents, a shape that touches in several points
+# two tangents; a shape that touches in several points
 cat >m/brick.cdl <<'CDL'
 model brick {
     dof p in R3 = [0, 0, 0.2], p' = [1, 0.3, 0], A in SO3 = rot_x(0.2), A' = [0, 2, 0.1]
@@ -71,7 +71,7 @@ model brick {
 }
 run brick for 0.6 with sweeping(h = 2e-3)
 CDL
-# friction that falls with the speed
+# friction that decreases with the speed
 cat >m/fall.cdl <<'CDL'
 model fall {
     fn mu(v) = 0.2 + 0.2*exp(-v/0.1)
@@ -82,13 +82,13 @@ model fall {
 }
 run fall for 2 with sweeping(h = 1e-2)
 CDL
-# Uzawa's multipliers on the same steps
+# Uzawa's method on the same steps
 sed 's/sweeping(h = 1e-2)/auglag(h = 1e-2)/' m/hop.cdl >m/uzawa.cdl
 for m in hop well links heap brick fall uzawa; do
     every=1
     off=2e-8
     case $m in heap | brick) every=20 ;; esac
-    # faces on faces: such problems count as solved at 1e-6, and summaries show what is left
+    # faces on faces: such problems are accepted at 1e-6, and summaries show the residual
     [ $m = brick ] && off=1e-6
     dofs=$(sed -n 's/^ *dof \([a-z]*\).*/\1/p' m/$m.cdl | head -n 1)
     case $m in heap) echo 'save t, p, a { file = "out.csv" }' ;; *) echo "save t, $dofs, energy { file = \"out.csv\" }" ;; esac >>m/$m.cdl
@@ -114,7 +114,7 @@ else
     echo "ok files of FCLIB # SKIP needs h5dump (hdf5-tools); unit/test_fclib reads them where libhdf5 is"
 fi
 
-# what FCLIB cannot say is left out, and that is reported
+# problems that FCLIB cannot represent are skipped, and this is reported
 cat >belt.cdl <<'CDL'
 model belt {
     dof x = 0, x' = 0
@@ -129,7 +129,7 @@ same "and nothing is written" "" "$(ls belt/*.h5 2>/dev/null)"
 try "as text it is" 0 "$CDL" run -q -o belt --problems x.txt belt.cdl
 same "and right" "" "$($python "$tests/problems/check.py" 1e-9 belt/x-*.txt | tail -n +2)"
 
-# names: numbered through the session, by point in an experiment; every k-th
+# names: numbered through the session, by point in an experiment; every k-th problem
 cat >many.cdl <<'CDL'
 model slide {
     param mu = 0.3
@@ -152,7 +152,7 @@ same "names of files" "1 2 3 4 5 6 7 8 9 10 11 two-1-1 two-1-2 two-1-3 two-1-4 t
 try "every third" 0 "$CDL" run -q -o third --problems x.txt --problems-every 3 many.cdl
 same "is written" "2" "$(ls third/x-two-1-*.txt | wc -l)"
 
-# files stay below the folder of results, and options have values
+# files stay below the folder of results, and options need values
 try "outside" 5 "$CDL" run -q -o low --problems ../x.txt many.cdl
 has "is refused" err "cannot write 'low/../x-000001.txt': it lies outside the folder"
 same "and nothing is there" "" "$(ls x-* 2>/dev/null)"

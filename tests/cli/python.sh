@@ -1,5 +1,5 @@
 #!/bin/bash
-# The Python package, with the distribution's Python; without NumPy it is left out.
+# The Python package, with the distribution's Python; skipped without NumPy.
 . "${tests:?}/cli/common"
 python=/usr/bin/python3
 if ! "$python" -c 'import numpy' 2>/dev/null; then
@@ -14,7 +14,7 @@ export PYTHONPATH=$srcdir/lang/python CDL_LIBRARY=$builddir/.libs/libcdl.so.0 PY
 export CDL_HEADER=$srcdir/lang/cdl.h
 "$python" "$tests/python/test_cdl.py" || failed=1
 
-# examples draw what they say, where matplotlib is there
+# examples draw their pictures, if matplotlib is installed
 if "$python" -c 'import matplotlib' 2>/dev/null; then
     for f in "$srcdir"/examples/python/*.py; do
         try "${f##*/} draws" 0 env MPLBACKEND=Agg MPLCONFIGDIR="$PWD" "$python" "$f" picture.png
@@ -25,7 +25,7 @@ else
     echo "ok examples # SKIP no python3-matplotlib"
 fi
 
-# the stubs name what there is
+# the stubs name everything that exists
 "$python" - "$srcdir/lang/python/cdl" <<'PY' && echo "ok stubs" || { echo "not ok stubs"; failed=1; }
 import ast, sys, cdl
 tree = ast.parse(open(sys.argv[1] + "/__init__.pyi").read())
@@ -51,7 +51,7 @@ awk '/^prints$/ { want = 1; next } /^\.EX/ && want == 1 { on = 1; next } /^\.EE/
 try "the example of cdl-python(7)" 0 "$python" man.py
 same "it prints what the page shows" "$(cat wanted)" "$(cat out)"
 
-# what make install puts where; into the system itself with byte code, as users may not write it there
+# where make install puts files; with byte code in the system's folder, because users may not write it there
 make -s -C "$builddir" install-dist_cdlpythonDATA install-data-hook pythondir="$PWD/direct" >log 2>&1
 same "byte code is installed" "$(ls direct/cdl/*.py | wc -l)" "$(ls direct/cdl/__pycache__/*.pyc | wc -l)"
 make -s -C "$builddir" install-dist_cdlpythonDATA install-data-hook DESTDIR="$PWD/root" >log 2>&1

@@ -54,7 +54,7 @@ CDL
 try ":show equations is of its own" 0 "$CDL" show equations eq.cdl
 has "the balance of each degree of freedom" out "m*x'' + m*l*cos(a)*a'' = " "adds wall.rn to the equation of x"
 
-# the compiled program serves all values of parameters; sizes make another one
+# the compiled program is used for all values of parameters; sizes need another one
 cat >in <<'CDL'
 model ball {
   param e in 0..1 = 0.8, n = 3
@@ -101,7 +101,7 @@ CDL
 try "a field by vim" 0 bash -c '"$CDL" <in'
 has "is printed as formulas" out "field u', x = -1 to 1" "  u' = -2*x  for -0.2928932188 <= x <= 0.2928932188"
 
-# mistakes that beginners make: the hint says what to do
+# mistakes of beginners: the hint says what to do
 cat >in <<'CDL'
 model pend { dof a = 0.5; param g = 9.81, l = 1; a'' = -g/l*sin(a) }
 run pend for 1

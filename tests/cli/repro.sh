@@ -1,5 +1,5 @@
 #!/bin/bash
-# manifest.json, running it again, and comparing results.
+# manifest.json, repeating its run, and comparing results.
 . "${tests:?}/cli/common"
 cp ball.cdl m.cdl
 cat >>m.cdl <<'CDL'

@@ -1,5 +1,5 @@
 #!/bin/bash
-# The reference shape of a rod from a file: what is wrong with it is shown in that file; a saved rod is read again.
+# The reference shape of a rod from a file: errors are shown in that file; a saved rod is read again.
 . "${tests:?}/cli/common"
 mkdir -p m
 cat >m/a.cdl <<'CDL'

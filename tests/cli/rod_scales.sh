@@ -1,5 +1,5 @@
 #!/bin/bash
-# The same rods in other units: lengths by L, forces by F, times by T.  Places, forces, loads and times scale along, to 1e-9.
+# The same rods in other units: lengths by L, forces by F, times by T. Positions, forces, loads and times scale accordingly, to 1e-9.
 . "${tests:?}/cli/common"
 cat >models.cdl <<'CDL'
 model arc { param L = 1, F = 1, T = 1; let B = F*1e4, A = F*L^2
@@ -51,7 +51,7 @@ model flight { param L = 1, F = 1, T = 1; let B = F*1e3, A = F*L^2
     force wire.x(L): [F, 0, 0] }
 CDL
 scales="1e-9,1e-12,1e-6 1e-9,1e6,1e6 3.7e-7,1,1 1e6,1e12,1e-3 2.3e5,1e-6,1e6 0.013,4.1e-9,1 1,1e9,1"
-# rods MODEL DURATION BACKEND ANSWER…; an answer is EXPRESSION/UNIT, with @ for the run and L, F, T for the units
+# rods MODEL DURATION BACKEND RESULT...; a result is EXPRESSION/UNIT, with @ for the run and L, F, T for the units
 rods() {
     local model=$1 for=$2 with=$3 n=0 l f t e
     shift 3
@@ -74,11 +74,11 @@ one() {
 }
 one arc 1 'auglag(h = 0.25)' '@.wire.x(L)[1]/L' '@.wire.x(L)[3]/L' '@.wire.reaction(0)[1]/F' '@.wire.reaction(0)[5]/(F*L)'
 one column 1 'auglag(h = 0.1)' '@.critical[1]' 'abs(@.wire.x(0.5*L)[2])/L'
-# two equal eigenvalues at once: the load is where rounding of half the digits puts it
+# two equal eigenvalues at once: the load is only accurate to half the digits
 close=1e-8 one shaft 1 'auglag(h = 0.3)' '@.critical[1]'
 one cable 1 'auglag(h = 0.1)' '@.wire.x(0.75*L)[1]/L' '@.wire.reaction(0)[3]/F'
 one crossed 1 'auglag(h = 0.25)' '@.touch.rn(1)/F' '@.b.x(0.5*L)[3]/L' '@.b.reaction(0)[1]/F'
-# along a line, where lines are held apart between the pairs; lengths on both sides of a unit of 1
+# along a line, where lines are held apart between the pairs; lengths above and below a unit of 1
 scales="1e-6,1,1 0.05,1,1 30,1,1 1e4,1,1" one laid 1 'auglag(h = 0.25)' '@.touch.rn(1)/F' '@.b.x(0.5*L)[3]/L' '@.a.reaction(0)[3]/F'
 one dragged 1 'auglag(h = 0.25)' '@.bar.reaction(L)[3]/F' '@.bar.x(0.7*L)[3]/L'
 one flight '0.2*T' 'auglag(h = 0.02*T)' '@.wire.x(L)[2]/L' '@.wire.x(0.3*L)[1]/L'

@@ -1,5 +1,5 @@
 #!/bin/bash
-# Rods in time: files and samples; samples in a file are the same; a run that fails keeps what it reached.
+# Rods in time: files and samples; samples stored in a file are the same; a run that fails keeps its partial results.
 . "${tests:?}/cli/common"
 cat >a.cdl <<'CDL'
 model a { rod w { length = 1, radius = 0.02, young = 1e6, density = 1000, elements = 60, velocity = [0, sin(5*s), s] } }
@@ -21,7 +21,7 @@ try "fewer samples" 0 "$CDL" run -o f b.cdl
 same "a row for each of them" 6 "$(wc -l <f/t.csv)"
 same "and the same end" "$(tail -n 1 d/t.csv)" "$(tail -n 1 f/t.csv)"
 
-# a load that has no value from t = 0.1 on
+# a load without a value from t = 0.1 on
 cat >c.cdl <<'CDL'
 model c { rod w { length = 1, radius = 0.02, young = 1e6, density = 1000, elements = 4 }
     force w.x(1): [sqrt(0.1 - t), 0, 0] }

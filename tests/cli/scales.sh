@@ -1,6 +1,6 @@
 #!/bin/bash
-# The same motions in other units: lengths by L, masses by M, times by T, gaps by G.  Positions scale along, to 1e-9; so do fields.
-# Options of a backend have units too: they scale along.
+# The same motions in other units: lengths by L, masses by M, times by T, gaps by G. Positions scale accordingly, to 1e-9; so do fields.
+# Options of a backend have units too: they are scaled as well.
 . "${tests:?}/cli/common"
 cat >models.cdl <<'CDL'
 model ball { param L = 1, M = 1, T = 1, G = 1; dof y = 0.7*L, y' = 0; M*y'' = -9.81*M*L/T^2; constraint f: G*y >= 0 { impact = newton(0.6) } }
@@ -15,7 +15,7 @@ model disk { param L = 1, M = 1, T = 1, G = 1; dof x = 0, y = 0.5*L, a = 0, x' =
 CDL
 scales="1e-9,1e-18,1e-6,1e-7 1e-9,1e12,1e6,1e7 1e6,1e-18,1e6,1e-7 1e6,1e12,1e-6,1e7 6e-4,3e-7,1,1 3.7e-9,1,2.9e-6,41 1,4.1e-15,1,1
     0.013,1.7e7,3e5,7e-7 2.3e5,0.0031,1,2.2e6 1,1,1,8.3e-6 1e-6,2.1e11,1e-3,1 1,1,1e6,1 1,1,1e-6,1"
-# motion BACKEND MODEL DURATION DOF…; a dof that is an angle is written a/1
+# motion BACKEND MODEL DURATION DOF...; a dof that is an angle is written a/1
 motion() {
     local with=$1 model=$2 for=$3 n=0 l m t g q f
     shift 3
@@ -47,7 +47,7 @@ for with in "events()" "sweeping(h = T/256)" "auglag(h = T/256)" "penalty()" \
     try "$with" 0 "$CDL" run all.cdl
 done
 
-# the one default that has a unit is printed; a step that is given is not
+# the only default with a unit is printed; a given step is not
 cat >default.cdl <<'CDL'
 model ball { dof y = 1; y'' = -9.81; constraint f: y >= 0 }
 model caught { dof x[2] = [1, 0];  -x' in normal_cone(ball([cos(t), sin(t)], 0.5), x) }
@@ -68,7 +68,7 @@ model fold { param V = 1, F = 1, T = 1, eps = 1; dof v = -1.5*V; eps*v' in 1.2*F
 model stick { param V = 1, F = 1, T = 1, eps = 1; dof v = 0.02*V; eps*v' in 2*F*sin(t/T) - F*(0.3*v/V + (1 + 0.6*exp(-10*abs(v/V)))*Sgn(v)) }
 CDL
 sizes="1e-9,1,1 1e6,1,1 1,1e-15,1 1,1e12,1 1,1,1e-6 1,1,1e6 1e-9,1e-18,1e-6 3.7e-9,2.1e7,5e3 2.3e5,4e-9,0.013"
-# follow BACKEND MODEL DURATION DOF…
+# follow BACKEND MODEL DURATION DOF...
 follow() {
     local with=$1 model=$2 for=$3 n=0 v f t q at own
     shift 3
@@ -112,13 +112,13 @@ CDL
   for model in hole ball1 ell inter poly moon; do follow "$with" $model 3 'x[1]' 'x[2]'; done; } >inclusion.cdl
 try inclusion 0 "$CDL" run inclusion.cdl
 
-# fields: places by L, values by U, forces by F; `eps` is a value by a force
+# fields: positions by L, values by U, forces by F; `eps` is a value over a force
 cat >fields.cdl <<'CDL'
 model string { param L = 1, U = 1, F = 1; domain x in -L..L; field u(x); -F*L^2/U*u'' = -0.1*F; obstacle u >= U*(1/2 - (x/L)^2); boundary u = 0 }
 model beam { param L = 1, U = 1, F = 1; domain x in 0..L; field u(x); F*L^4/U*u'''' = -50*F; obstacle u >= -0.05*U; boundary u = 0; boundary u' = 0 }
 model membrane { param L = 1, U = 1, F = 1; domain x in -L..L, y in -L..L; field u(x, y); -F*L^2/U*laplacian(u) = -F; obstacle u >= U*(0.3 - (x/L)^2 - (y/L)^2); boundary u = 0 }
 CDL
-# solve BACKEND MODEL PLACE…
+# solve BACKEND MODEL PLACE...
 solve() {
     local with=$1 model=$2 n=0 l u f at own
     shift 2

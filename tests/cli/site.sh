@@ -1,5 +1,5 @@
 #!/bin/bash
-# make site: every page is there, every link and anchor leads somewhere, nothing comes from the network.
+# make site: every page exists, every link and anchor has a target, nothing comes from the network.
 . "${tests:?}/cli/common"
 python=/usr/bin/python3
 [ -x "$python" ] || { echo "ok site # SKIP no python3"; exit 0; }
@@ -51,7 +51,7 @@ text = "".join(p.read_text() for p in own)
 check(not re.search(r"<(script|img|link|iframe)[^>]*(src|href)=\"(https?:)?//", text), "nothing is loaded from the network")
 plain = [t for p, page in pages.items() if "gallery" not in p.parts for t in page.text]
 check(not [t for t in plain if re.search(r"\\f[BIRP]|\\\(..|\\-|^\.[A-Z][A-Z]$", t)], "no roff is left", [t for t in plain if re.search(r"\\f[BIRP]|\\\(..|\\-", t)][:3])
-# every heading of a man page is a section
+# every heading of a man page becomes a section
 for man, name in (("cdl.5", "language"), ("cdl.1", "command"), ("cdl.7", "tutorial")):
     heads = re.findall(r"^\.S[HS] ", (source / "man" / man).read_text(), re.M)
     check(len(pages[(www / (name + ".html")).resolve()].ids) == len(heads), "%s: all %d sections" % (man, len(heads)))
@@ -65,7 +65,7 @@ sys.exit(bad)
 PY
 has "light and dark" www/style.css "prefers-color-scheme: dark"
 has "for phones" www/index.html 'name="viewport"'
-# notebooks: text, formulas, code, answers, pictures
+# notebooks: text, formulas, code, output, pictures
 mkdir -p src/examples/notebooks src/lang/syntax
 cp -r "$srcdir/man" "$srcdir/README.md" src
 cp "$srcdir/lang/syntax/keywords.def" src/lang/syntax
@@ -78,7 +78,7 @@ cat >src/examples/notebooks/n.ipynb <<'JSON'
 JSON
 try "a site with a notebook" 0 "$python" src/man/site/site.py src www2
 has "the notebook" www2/notebooks/n.html "A &lt;b&gt;note" "tan a ≤ μ R<sub>n</sub>" '<span class="w">model</span>' "a &lt; b" "data:image/svg+xml;base64," '../tutorial.html'
-# notebooks are executed where Jupyter is there
+# notebooks are executed if Jupyter is installed
 if "$python" -c 'import nbconvert, ipykernel, numpy' 2>/dev/null && ! grep -q '^INSTRUMENT = .*[a-z]' "$builddir/Makefile"; then
     for book in ball friction obstacles; do
         has "the notebook $book has its answers" www/notebooks/$book.html 'class="answer"' residual

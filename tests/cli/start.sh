@@ -1,5 +1,5 @@
 #!/bin/bash
-# The start of the command: libraries of numerics come when they are first called, and one that is missing is reported.
+# The start of the command: numerical libraries are loaded when they are first called, and a missing one is reported.
 . "${tests:?}/cli/common"
 if grep -q FOREIGN_LINKED "$builddir/Makefile"; then
     echo "ok start # SKIP libraries of numerics are archives here"
@@ -10,7 +10,7 @@ echo 'run ball for 1' >>ball.cdl
 same "a ball needs no library of numerics" 0 "$(has_numerics run ball.cdl)"
 same "nor does --version" 0 "$(has_numerics --version)"
 
-# a string on an obstacle has a band to factorise, a membrane a sparse matrix
+# a string on an obstacle needs a band factorisation, a membrane a sparse one
 cat >string.cdl <<'CDL'
 model string { domain x in -1..1; field u(x); -u'' = 0; obstacle u >= 1/2 - x^2; boundary u = 0 }
 run string with active_set(cells = 20)
@@ -19,7 +19,7 @@ CDL
 same "a field does" yes "$([ "$(has_numerics run string.cdl)" -gt 0 ] && echo yes)"
 try "and gets it" 0 "$CDL" run string.cdl
 
-# a library that went away after the build
+# a library that was removed after the build
 cat >hide.c <<'C'
 #define _GNU_SOURCE
 #include <dlfcn.h>

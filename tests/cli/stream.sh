@@ -1,5 +1,5 @@
 #!/bin/bash
-# Long runs: samples beyond --spill lie in a file without a name; runs that are stopped keep what they have.
+# Long runs: samples beyond --spill are stored in an unnamed file; stopped runs keep their samples.
 . "${tests:?}/cli/common"
 cat >long.cdl <<'CDL'
 param n = 2e5
@@ -25,7 +25,7 @@ same "no file is left" "" "$(find . "${TMPDIR:-.}" -maxdepth 2 -name 'cdl-*' 2>/
 try "--spill is a number" 2 "$CDL" run --spill=much long.cdl
 has "and reported" err "'much' is not a value of --spill"
 
-# more columns than a system has mappings; so many that the file is made anew instead of getting an extent
+# more columns than the system has mappings; so many that the file is created anew instead of extended
 named() {
     printf 'model m {\n    dof x = 1\n    x%s = -x\n' "''"
     for k in $(seq "$1"); do printf '    constraint c%d: x >= -%d { impact = newton(0.5) }\n' "$k" "$((k + 1))"; done
@@ -59,7 +59,7 @@ same "no room for samples" 5 $?
 has "is reported" err "no more samples could be kept: File too large" "option every of the backend"
 has "and marked" out '"status":"failed","incomplete":true'
 
-# a run that is stopped: what was computed is written
+# a stopped run: the computed samples are written
 cat >stop.cdl <<'CDL'
 model osc { dof y = 1, y' = 0; y'' = -y }
 run osc for 1e6 with sweeping(h = 1e-3)

@@ -1,5 +1,5 @@
 #!/bin/bash
-# What the summary of a run by time-stepping shows.
+# The summary of a run by time-stepping.
 . "${tests:?}/cli/common"
 try "friction with several solutions runs" 0 "$CDL" run "$tests/run/sweeping_branches.cdl"
 has "steps with several solutions are counted" out "100 steps had several solutions" "9 steps had several solutions"

@@ -1,5 +1,5 @@
 #!/bin/bash
-# The grammar for tree-sitter gives the trees of the parser on all examples, and names every keyword.
+# The grammar for tree-sitter gives the trees of the parser for all examples, and contains every keyword.
 . "${tests:?}/cli/common"
 grammar=$srcdir/lang/editors/tree-sitter-cdl
 words=$(sed -nE 's/^X\([A-Z_]+, *"([a-z]+)".*/\1/p' "$srcdir/lang/syntax/keywords.def" | sort -u)

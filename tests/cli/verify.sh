@@ -1,5 +1,6 @@
 #!/bin/bash
-# cdl verify: saved results against their model.  A good result passes; one number changed by 1e-3, in any kind of column, is found.
+# cdl verify: checks saved results against their model. A correct result passes; one number changed by 1e-3, in any kind of
+# column, is found.
 . "${tests:?}/cli/common"
 cat >block.cdl <<'CDL'
 model block {
@@ -21,7 +22,7 @@ try "one file, by the manifest beside it" 0 "$CDL" verify good/a.npz
 for f in csv npz jsonl; do
     try "the model is named: $f" 0 "$CDL" verify good/a.$f --model block.cdl -p mu=0.25
 done
-# single elements beside all of them, with primes behind the brackets
+# single elements beside whole arrays, with primes after the brackets
 sed -e '/^save/d' block.cdl >beside.cdl
 cat >>beside.cdl <<'CDL'
 save t, p, p', p[1]'', p[2], p[1]', energy { file = "b.csv" }
@@ -31,7 +32,7 @@ CDL
 try "elements are saved beside vectors" 0 "$CDL" run -q -o beside beside.cdl
 try "and verified" 0 "$CDL" verify beside
 has "all of them" out "beside/b.csv: 51 rows, verified" "beside/c.csv: 51 rows, verified" "beside/d.csv: 51 rows, verified" motion
-# a ball in space: it bounces, where the part of its slip across the floor is none, then slides, then rolls
+# a ball in space: it bounces (part of its slip across the floor is 0), then slides, then rolls
 cat >ball.cdl <<'CDL'
 model ball {
     param R = 0.1, m = 4.2
@@ -57,7 +58,7 @@ try "as JSON" 0 "$CDL" verify --json good
 same "a line for each file" 3 "$(wc -l <out)"
 has "which hold the worst" out '"status":"ok"' '"worst":{"gap":{"off":'
 
-# one number of the 21st row, by 1e-3, column after column; without the manifest, so that numbers alone count
+# changes one number of row 21 by 1e-3, column after column; without the manifest, so that only the numbers count
 mkdir -p bad
 names=$(head -n 1 good/a.csv)
 n=$(tr ',' '\n' <<<"$names" | wc -l)
@@ -79,7 +80,7 @@ awk -F, 'BEGIN { OFS = "," } NR == 22 { $2 = sprintf("%.17g", $2 + 1e-9) } { pri
 try "other bytes than the manifest records" 1 "$CDL" verify touched
 has "are named" out "the bytes are not those that the manifest records"
 
-# what bounds rates: held from both sides, and from one
+# constraints on rates: equalities and inequalities
 cat >edge.cdl <<'CDL'
 model edge {
     dof x = 0, y = 0, a = 0.3, x' = cos(0.3), y' = sin(0.3), a' = 0
@@ -98,7 +99,7 @@ for k in 5 7 8 9; do
     try "a change in column $k of them" 1 "$CDL" verify bad/e.csv --model=edge.cdl
 done
 
-# a start that is not that of the model, numbers that are none, and what says nothing is named
+# initial values that are not those of the model, values that are not numbers, and uninformative files are named
 awk -F, 'BEGIN { OFS = "," } NR > 1 { $2 = sprintf("%.17g", $2 + 0.1) } { print }' good/a.csv >bad/a.csv
 try "a motion beside that of the model" 1 "$CDL" verify bad/a.csv --model=block.cdl -p mu=0.25
 has "does not start there" out "  start " "row 1, p[1]  <- off"
@@ -114,7 +115,7 @@ awk -F, 'BEGIN { OFS = "," } NR > 1 { $2 = sprintf("%.17g", 1.1*$2) } { print }'
 try "rows that may lie too far apart" 0 "$CDL" verify bad/f.csv --model=free.cdl
 has "are named" out "  not checked " "the motion of x"
 
-# what cannot be verified is refused with the reason
+# results that cannot be verified are refused with the reason
 try "no such file" 5 "$CDL" verify nothing.csv
 try "no manifest" 2 "$CDL" verify bad/a.csv
 has "says what to do" err "--model=FILE.cdl"
@@ -146,7 +147,7 @@ CDL
 try "a family" 0 "$CDL" run -q -o row row.cdl
 try "is verified" 0 "$CDL" verify row
 
-# shapes that touch in several points, of parts: their results are those of all points together
+# shapes that touch in several points, in parts: their results are those of all points together
 cat >bricks.cdl <<'CDL'
 model brick {
     param size = [0.2, 0.1, 0.06], m = 1
@@ -169,7 +170,7 @@ CDL
 try "bricks are saved" 0 "$CDL" run -q -o bricks bricks.cdl
 try "and verified" 0 "$CDL" verify bricks
 has "by their shapes" out "bricks/b.csv: 151 rows, verified" "bricks/b.npz: 151 rows, verified" gap penetration pull complementarity cone energy books motion
-# change COLUMN AWK-CONDITION VALUE [KIND]: one number of the first row where that holds; v(name) is a number of the row
+# change COLUMN AWK-CONDITION VALUE [KIND]: changes one number of the first row for which it holds; v(name) is a number of the row
 change() {
     awk -F, -v want="$1" -v set="$3" 'BEGIN { OFS = "," } NR == 1 { for (k = 1; k <= NF; k++) at[$k] = k }
         function v(name) { return $at[name] + 0 }

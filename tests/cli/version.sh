@@ -1,4 +1,4 @@
-# The version is that of configure.ac, and --json says what this build is.
+# The version is that of configure.ac, and --json describes this build.
 set -e
 version=$(sed -nE 's/^AC_INIT\(\[cdl\], \[([0-9.]+)\]\).*/\1/p' "$srcdir/configure.ac")
 "$CDL" --version | grep -qF "$version"

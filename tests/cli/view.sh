@@ -1,6 +1,6 @@
 #!/bin/bash
-# Pages for a browser: animate("x.html"), cdl run --report, cdl view.  What a page holds is compared with saved
-# numbers, here and, where Chromium is installed, as the page itself shows it.
+# Pages for a browser: animate("x.html"), cdl run --report, cdl view. The data of a page are compared with saved
+# numbers, here and, if Chromium is installed, as the page itself shows them.
 . "${tests:?}/cli/common"
 cat >drop.cdl <<'CDL'
 use std.planar

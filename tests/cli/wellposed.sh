@@ -1,5 +1,5 @@
 #!/bin/bash
-# What theory says of a model: as text, as JSON, in the session, from standard input.
+# What theory says about a model: as text, as JSON, in the session, from standard input.
 . "${tests:?}/cli/common"
 cat >w.cdl <<'CDL'
 model two {

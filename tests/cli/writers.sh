@@ -1,5 +1,5 @@
 #!/bin/bash
-# save by the ending of the file: JSON lines, NumPy arrays, tables of impacts, fields and rods; pictures of fields and graphs.
+# save with each file ending: JSON lines, NumPy arrays, tables of impacts, fields and rods; pictures of fields and graphs.
 . "${tests:?}/cli/common"
 cp ball.cdl w.cdl
 cat >>w.cdl <<'CDL'
@@ -149,7 +149,7 @@ if [ -e /dev/full ]; then
     has "is reported" err "No space left on device"
 fi
 
-# -- what a point writes at once has the bytes of a run alone, however long it is
+# -- points computed together give the bytes of separate runs, however long they are
 membrane='model m { param f = 1; domain x in 0..1, y in 0..1; field u(x, y); -laplacian(u) = -f; obstacle u >= -0.1; boundary u = 0 }'
 printf '%s\nrun m with active_set(cells = 40)\nsave u { file = "v.1.vtk" }\n' "$membrane" >alone.cdl
 printf '%s\nexperiment e { sweep f in [1, 2]; run m(f = f) with active_set(cells = 40); save u { file = "v.vtk" } }\n' "$membrane" >points.cdl

@@ -1,7 +1,7 @@
 /* A program in other units, for tests: times by T, degrees of freedom by L, energies by E, gaps by G and so
-   on. Kernels are wrapped, not edited: inputs are multiplied by their units, outputs divided by theirs.  What
-   the copy computes is the same physics, so its run is the run of the original with every number in other
-   units. Units are powers of 4: multiplying by one is exact, and so is its square root. */
+   on. Kernels are wrapped, not edited: inputs are multiplied by their units, outputs divided by theirs. The
+   copy describes the same physics, so its run is the run of the original with every number in other units.
+   Units are powers of 4: multiplying by one is exact, and so is its square root. */
 #ifndef CDL_RESCALE_H
 #define CDL_RESCALE_H
 #include <math.h>
@@ -15,9 +15,9 @@
 
 typedef struct units {
     double T, L, E;                    /* of time, of lengths, of energies */
-    double gap;                        /* of gaps, by L */
-    double X, F;                       /* of coordinates of fields and lengths of rods, of forces on rods */
-    double U[FIELD_MAX], K[FIELD_MAX]; /* of each field, of its equation */
+    double gap;                        /* of gaps, relative to L */
+    double X, F;                       /* of coordinates of fields and lengths of rods; of forces on rods */
+    double U[FIELD_MAX], K[FIELD_MAX]; /* of each field; of its equation */
     double row;                        /* of rows of inclusions */
     double *q;                         /* of each dof: L times a factor of its own */
 } units;
@@ -26,9 +26,9 @@ typedef struct rescaling {
     arena *a;
     const program *from;
     const units *u;
-    const jet *jet;      /* of the form at hand: what IN_BOUND counts there */
-    double speed;        /* of the contact at hand */
-    const kernels *past; /* which dofs the past values of the kernel at hand are of; NULL: there are none */
+    const jet *jet;      /* of the current form: the meaning of IN_BOUND in it */
+    double speed;        /* unit of speeds of the current contact */
+    const kernels *past; /* the dofs whose past values the current kernel reads; NULL: none */
 } rescaling;
 
 /* ---- tapes ---- */
@@ -58,7 +58,7 @@ static inline double dof_unit(const rescaling *w, const kernel *k, const slot_ma
     return w->from->nq > 0 ? w->u->q[first_address(k, m)] : 1;
 }
 
-/* of the dof that a slot of past values reads */
+/* The unit of the dof that a slot of past values reads. */
 static inline double past_unit(const rescaling *w, const kernel *reads, const slot *s)
 {
     int32_t at = first_address(reads, &s->at);
@@ -72,8 +72,8 @@ static inline double past_unit(const rescaling *w, const kernel *reads, const sl
     return 1;
 }
 
-/* Shapes that may touch each other: what is measured of them is in units of L, and so are the tables of their
-   points, which are parameters.  Behind the points of an ellipsoid stands its matrix, in 1/L^2. */
+/* For shapes that may touch each other, geometric quantities and the tables of their points, which are
+   parameters, are in units of L. The points of an ellipsoid are followed by its matrix, in 1/L^2. */
 static inline double table_unit(const program *p, const units *u, int32_t at)
 {
     for (size_t k = 0; k < p->shapes.paired; k++) {
@@ -106,7 +106,8 @@ static inline bool of_curved(const program *p, const kernel *k)
     return false;
 }
 
-/* of number k of a feature: points, directions, what its normal is made of, radii of hulls */
+/* The unit of number k of a feature: points, directions, vectors that determine its normal, radii of hulls.
+ */
 static inline double feature_unit(const units *u, size_t k, bool curved)
 {
     size_t at = k * sizeof(double);
@@ -129,7 +130,7 @@ static inline double input_unit(const rescaling *w, const kernel *k, const slot 
         return dof_unit(w, k, &s->at) / u->T;
     case IN_A:
         return dof_unit(w, k, &s->at) / (u->T * u->T);
-    case IN_PAST_Q: /* of an inclusion a value or a rate */
+    case IN_PAST_Q: /* for an inclusion, a value or a rate */
         if (w->past)
             return past_unit(w, k, s);
         return w->from->inclusion && w->from->inclusion->npast && w->from->inclusion->past[s->at.base].rate
@@ -153,12 +154,12 @@ static inline double input_unit(const rescaling *w, const kernel *k, const slot 
     }
 }
 
-/* Registers of the copy: inputs, constants, factors, what was computed, inputs by their units, outputs. */
+/* Registers of the copy: inputs, constants, factors, computed values, inputs times their units, outputs. */
 typedef struct wrapping {
     const kernel *k;
-    uint32_t ninput, nfactor; /* inputs that have a unit, factors so far */
-    uint32_t *scaled;         /* of each input: its register by its unit */
-    uint32_t more;            /* factors in all */
+    uint32_t ninput, nfactor; /* inputs that have a unit; factors so far */
+    uint32_t *scaled;         /* of each input: register of its value times the unit */
+    uint32_t more;            /* total number of factors */
     double *factor;
     instr *code;
     uint32_t ncode, nreg;
@@ -206,7 +207,7 @@ static inline void code_copy(wrapping *x, uint32_t from, uint32_t to)
     }
 }
 
-/* the kernel in these units: output i by unit[i] */
+/* The kernel in these units: output i divided by unit[i]. */
 static inline kernel wrap_outputs(const rescaling *w, const kernel *k, const double *unit)
 {
     const tape *t = &k->tape;
@@ -248,7 +249,7 @@ static inline kernel wrap_outputs(const rescaling *w, const kernel *k, const dou
     return r;
 }
 
-/* all outputs by one unit */
+/* All outputs with one unit. */
 static inline kernel wrap(const rescaling *w, const kernel *k, double unit)
 {
     double *all = arena_array(w->a, double, k->tape.nout + 1);
@@ -257,7 +258,8 @@ static inline kernel wrap(const rescaling *w, const kernel *k, double unit)
     return wrap_outputs(w, k, all);
 }
 
-/* by `unit` times the row's (the column's) dof to these powers, for equations and their matrices */
+/* Outputs in units of `unit` times powers of the unit of the row's (and column's) dof, for equations and
+   their matrices. */
 static inline kernel wrap_rows(const rescaling *w, const kernel *k, double unit, int row, int col)
 {
     double *all = arena_array(w->a, double, k->tape.nout + 1);
@@ -279,7 +281,8 @@ static inline kernels wrap_all(const rescaling *w, const kernels *all, double un
     return r;
 }
 
-/* ---- dofs that one kernel reads or writes at the same place for its members have one unit ---- */
+/* ---- dofs that one kernel reads or writes at the same place for different members must have the same unit
+   ---- */
 static inline int32_t root_of(int32_t *parent, int32_t k)
 {
     while (parent[k] != k)
@@ -339,7 +342,7 @@ static inline void tie_contact(int32_t *parent, const contact_family *f)
     }
 }
 
-/* the group of each dof, by one of its members */
+/* The group of each dof, given by one of its members. */
 static inline int32_t *dof_groups(const program *p, arena *a)
 {
     int32_t *parent = arena_array(a, int32_t, p->nq + 1);
@@ -354,7 +357,7 @@ static inline int32_t *dof_groups(const program *p, arena *a)
         tie_kernels(parent, both[k], true, true);
     for (int k = 0; k < 3; k++)
         tie_kernels(parent, none[k], false, false);
-    const contact_family *pairs = NULL; /* their points lie in one space */
+    const contact_family *pairs = NULL; /* their points are in the same space */
     for (size_t k = 0; k < p->ncontact; k++) {
         const contact_family *f = &p->contact[k];
         tie_contact(parent, f);
@@ -369,7 +372,7 @@ static inline int32_t *dof_groups(const program *p, arena *a)
     for (size_t k = 0; k < p->dofs.n; k++)
         for (int32_t j = 1; j < p->dofs.at[k].size; j++)
             tie(parent, p->dofs.at[k].at, p->dofs.at[k].at + j);
-    /* friction without `slip` shows its forces and speeds as vectors of all dofs */
+    /* friction without a given slip shows forces and speeds as vectors of all dofs */
     bool one = p->delay || p->inclusion;
     for (size_t k = 0; k < p->ncontact; k++)
         one = one || (p->contact[k].friction != FRICTION_NONE && !p->contact[k].slip_given);
@@ -381,7 +384,7 @@ static inline int32_t *dof_groups(const program *p, arena *a)
 }
 
 /* ---- contacts and events ---- */
-/* of rods: forces are per length */
+/* For rods: forces are per length. */
 static inline contact_family rod_contact_in(const rescaling *w, const contact_family *f)
 {
     contact_family r = *f;
@@ -391,7 +394,7 @@ static inline contact_family rod_contact_in(const rescaling *w, const contact_fa
     return r;
 }
 
-/* without slip, friction is measured in the kinetic metric */
+/* Without a given slip, friction is measured in the kinetic metric. */
 static inline double slip_unit(const units *u, const contact_family *f)
 {
     return f->slip_given ? u->L / u->T : sqrt(u->E);
@@ -402,7 +405,7 @@ static inline double gap_unit(const units *u)
     return u->gap * u->L;
 }
 
-/* of near pairs a gap is a distance of points, of shapes one of these */
+/* The gap of near pairs is a distance of points; that of shapes is a distance, too. */
 static inline double family_gap_unit(const units *u, const contact_family *f)
 {
     if (f->pair.touch)
@@ -410,7 +413,7 @@ static inline double family_gap_unit(const units *u, const contact_family *f)
     return f->near_dim ? u->q[first_address(&f->gap, &f->near_a[0])] : gap_unit(u);
 }
 
-/* of a friction force */
+/* The unit of a friction force. */
 static inline double drag_unit(const units *u, const contact_family *f)
 {
     return u->E / (slip_unit(u, f) * u->T);
@@ -459,7 +462,7 @@ static inline event_rule event_in(const rescaling *w, const event_rule *e)
     return r;
 }
 
-/* places and attitudes; what touches is drawn alone */
+/* Positions and rotations of shapes; only shapes that may touch are scaled, the others are only drawn. */
 static inline const shape_info *shapes_in(const rescaling *w, const shape_list *of)
 {
     shape_info *r = arena_array(w->a, shape_info, of->n + 1);
@@ -490,7 +493,8 @@ static inline const delay_program *delay_in(const rescaling *w, const delay_prog
         to->lo = wrap(w, &x->lo, T);
         to->hi = wrap(w, &x->hi, T);
         rescaling under = *w;
-        under.past = w->from->inclusion ? NULL : x->past; /* there numbers of another kind */
+        /* for inclusions, these are numbers of another kind */
+        under.past = w->from->inclusion ? NULL : x->past;
         to->integrand = wrap(&under, &x->integrand, 1);
         for (int j = 0; j < PAST_KINDS; j++)
             to->past[j] = wrap_all(w, &x->past[j], T, 0, 0);
@@ -714,8 +718,8 @@ static inline const rod_program *rod_in(const rescaling *w, const rod_program *x
     return r;
 }
 
-/* ---- the whole ---- */
-/* derivatives of first-order dofs are rates: the matrix at them has another unit */
+/* ---- the whole program ---- */
+/* Derivatives of first-order dofs are rates, so their columns of the matrix have another unit. */
 static inline kernel mass_in(const rescaling *w, const kernel *k)
 {
     const units *u = w->u;

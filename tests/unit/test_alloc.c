@@ -1,5 +1,5 @@
-/* Every allocation made to fail in turn, through the public header alone: each call that fails says so, the
-   session can be freed, and nothing is left over. */
+/* Every allocation fails in turn, using only the public header: each call that fails reports it, the session
+   can be freed, and no memory is left. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,7 +11,7 @@
 #include <cmocka.h>
 #include "cdl.h"
 
-/* an allocator that counts, and fails at one request and ever after */
+/* An allocator that counts, and fails from a given request on. */
 typedef struct {
     long live, requests, fail_at;
 } meter;
@@ -67,7 +67,7 @@ static const char good[] =
 static const char bad[] =
     "model b {\n    parm g = 1\n    dof x = 0 [m]\n    x'' = -k + 1 [s]\n}\nlet z = sqr(2)\n";
 
-/* Memory is allocated in blocks: a comment of some length before the text makes them end elsewhere in it. */
+/* Memory is allocated in blocks: a comment before the text shifts the places at which they end. */
 enum { SHIFTS = 100, SHIFT = 661 };
 static char text_of[SHIFTS * SHIFT + sizeof good];
 static size_t shifted(size_t pad)
@@ -79,8 +79,7 @@ static size_t shifted(size_t pad)
     return pad + sizeof good - 1;
 }
 
-/* what a program would do with a session, from beginning to end; the first status that is out of memory ends
- * it */
+/* What a program might do with a session, from beginning to end; it stops at the first CDL_MEMORY. */
 static cdl_status whole(meter *m, size_t *said, size_t len)
 {
     const cdl_allocator al = { meter_grow, m };
@@ -112,7 +111,7 @@ static cdl_status whole(meter *m, size_t *said, size_t len)
     }
     if (st != CDL_MEMORY)
         st = cdl_finish(s);
-    /* out of memory once, the session answers nothing else */
+    /* after one failed allocation, the session only returns CDL_MEMORY */
     if (st == CDL_MEMORY) {
         assert_int_equal(cdl_run_text(s, "t.cdl", "let a = 1\n", 10), CDL_MEMORY);
         assert_int_equal(cdl_value(s, "1 + 1", &x), CDL_MEMORY);
@@ -129,7 +128,7 @@ static void test_every_failure(void **state)
     for (size_t shift = 0; shift < SHIFTS; shift++) {
         meter m = { 0 };
         size_t len = shifted(shift * SHIFT);
-        /* with all the memory it needs: the bad text is reported */
+        /* with enough memory, the error in the text is reported */
         assert_int_equal(whole(&m, &said, len), CDL_MODEL);
         assert_int_equal(m.live, 0);
         assert_true(said > 0);
@@ -147,7 +146,7 @@ static void test_every_failure(void **state)
     print_message("%ld requests, each made to fail\n", tried);
 }
 
-/* many small models */
+/* Many small models. */
 static void test_many_definitions(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* Diagnostics as structures, and what editors ask, through the public face. */
+/* Diagnostics as structures, and queries of editors, through the public header. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -58,7 +58,7 @@ static void test_diagnostics(void **state)
     cdl_free(s);
 }
 
-/* what would mend a mistake, and where */
+/* The replacement that would correct a mistake, and its place. */
 static void test_replacement(void **state)
 {
     (void)state;
@@ -84,7 +84,7 @@ static void test_replacement(void **state)
     }
 }
 
-/* a text with a name; the file of that name is not read */
+/* A text with a name; the file of that name is not read. */
 static void test_check_as(void **state)
 {
     (void)state;
@@ -111,7 +111,7 @@ static const char good[] = "## A spring.\n"
                            "run r = spring(k = 3 [N/m]) for 1\n"
                            "expect r.wall.gap(0) >= 0\n";
 
-/* where a text stands the n-th time, from 0 */
+/* Offset of the n-th occurrence of a text, from 0. */
 static size_t place(const char *what, int nth)
 {
     const char *p = good;
@@ -193,7 +193,7 @@ static void ask_all(cdl *s, size_t byte)
     cdl_is_name(s, "a", 1);
 }
 
-/* without a text, and behind its end */
+/* Queries without a text, and beyond its end. */
 static void test_no_text(void **state)
 {
     (void)state;
@@ -209,7 +209,7 @@ static void test_no_text(void **state)
     cdl_free(s);
 }
 
-/* An allocator after which nobody can read what was given back. */
+/* An allocator that makes freed memory unreadable. */
 static void *grow_guarded(void *ud, void *p, size_t n)
 {
     enum { HEAD = 64 };
@@ -228,7 +228,7 @@ static void *grow_guarded(void *ud, void *p, size_t n)
     return to ? to + HEAD : NULL;
 }
 
-/* answers are those of the text that was read last, wherever it lies in memory */
+/* Answers belong to the text that was read last, wherever it is in memory. */
 static void test_reset(void **state)
 {
     (void)state;
@@ -249,7 +249,7 @@ static void test_reset(void **state)
     cdl_free(s);
 }
 
-/* memory that ends after some calls */
+/* An allocator that fails after some calls. */
 static void *grow_some(void *ud, void *p, size_t n)
 {
     size_t *left = ud;

@@ -1,4 +1,4 @@
-/* arena, text, names, maps: what holds them up when memory ends, numbers are odd or names are many. */
+/* arena, text, names, maps: behaviour without memory, with special numbers and with many names. */
 #include <locale.h>
 #include <math.h>
 #include <setjmp.h>
@@ -37,7 +37,7 @@ static void grow_in_place(void **state)
     assert_ptr_equal(arena_grow(a, p, 10, 100), p);
     p[99] = 1;
     arena_alloc(a, 1);
-    char *q = arena_grow(a, p, 100, 200); /* no longer the last: copied */
+    char *q = arena_grow(a, p, 100, 200); /* no longer the last one: copied */
     assert_ptr_not_equal(q, p);
     assert_string_equal(q, "123456789");
     assert_ptr_equal(arena_grow(a, q, 200, 50), q);
@@ -59,7 +59,7 @@ static void marks_give_back(void **state)
             memset(arena_alloc(a, 1000), turn, 1000);
         if (turn == 0)
             held = arena_size(a);
-        assert_int_equal(arena_size(a), held); /* no new memory after the first turn */
+        assert_int_equal(arena_size(a), held); /* no new memory after the first round */
         arena_release(a, mark);
         assert_ptr_equal(arena_alloc(a, 64), first);
         arena_release(a, mark);
@@ -70,7 +70,7 @@ static void marks_give_back(void **state)
     arena_free(a);
 }
 
-/* an allocator that gives out `left` pieces and counts those not given back */
+/* An allocator that fails after `left` allocations, and counts those not freed. */
 typedef struct {
     int left, live;
 } limited;
@@ -236,7 +236,7 @@ static void numbers_read_back(void **state)
         bits = hash64(bits, (uint64_t)k);
         memcpy(&x, &bits, sizeof x);
         if (k % 2)
-            x = (double)(int64_t)bits / 1e13; /* sizes one meets */
+            x = (double)(int64_t)bits / 1e13; /* common sizes */
         if (isnan(x))
             continue;
         assert_true(strtod(num(a, x), NULL) == x);

@@ -1,4 +1,4 @@
-/* assemble and show, on models put together by hand: mass matrices, forces and Jacobians against formulas and
+/* assemble and show, on models built by hand: mass matrices, forces and Jacobians compared with formulas and
    finite differences, structure, errors, names. */
 #include <math.h>
 #include <setjmp.h>
@@ -13,7 +13,7 @@
 #include "lower/assemble.h"
 #include "syntax/parse.h"
 
-/* cmocka compares floats only as such */
+/* cmocka can only compare floats */
 #define assert_near(x, y, eps) assert_true(fabs((x) - (y)) <= (eps))
 
 /* ---- models by hand ---- */
@@ -218,7 +218,7 @@ static double energy(const bench *b, const kernels *k, double t, const double *q
     return e;
 }
 
-/* Jacobians of the force against central differences. */
+/* Compares Jacobians of the force with central differences. */
 static void check_jacobian(const bench *b, double t, const double *qs, const double *vs)
 {
     enum { N = 16 };
@@ -287,7 +287,7 @@ static void cart_matches_formulas(void **state)
     bench_end(b);
 }
 
-/* The mass matrix is the Hessian of the kinetic energy, and the energy of a free motion stays. */
+/* The mass matrix is the Hessian of the kinetic energy, and a free motion conserves energy. */
 static void cart_matches_its_energy(void **state)
 {
     (void)state;
@@ -451,7 +451,7 @@ static void chain_is_a_family(void **state)
     bench_end(b);
 }
 
-/* What only parameters decide is computed once: l/2 of the gap, and -k of the Jacobian. */
+/* What depends only on parameters is computed once: l/2 of the gap, and -k of the Jacobian. */
 static void parameters_are_hoisted(void **state)
 {
     (void)state;
@@ -573,7 +573,7 @@ static void neighbours_are_recognised(void **state)
     assert_int_equal(slot_at(&c->near_a[0], ij, 2) + slot_at(&c->near_a[1], ij, 2), 2 + 3);
     assert_near(pair_value(b, &c->near_reach, NULL, NULL, ij), 0.2, 1e-16);
     bench_end(b);
-    /* a sum that is no distance */
+    /* a sum that is not a distance */
     bb = bench_new();
     disks(b, 5);
     mcontact *other = &b->m->contacts.at[0];
@@ -633,7 +633,7 @@ static void mixed_orders(void **state)
     bench_end(b);
 }
 
-/* A piecewise constant force has no derivative, and is not linear for that. */
+/* A piecewise constant force has no derivative, but that does not make it linear. */
 static void steps_are_not_linear(void **state)
 {
     (void)state;
@@ -649,7 +649,7 @@ static void steps_are_not_linear(void **state)
     bench_end(b);
 }
 
-/* ---- parameters that need each other ---- */
+/* ---- parameters that depend on each other ---- */
 static void defaults_in_order(void **state)
 {
     (void)state;
@@ -793,7 +793,7 @@ static void expect_jacobian(bench *b, const char *lines)
     bench_end(b);
 }
 
-/* What cancels in Lagrange's equations is gone: f[a] holds no trace of the kinetic energy. */
+/* Terms that cancel in Lagrange's equations are removed: f[a] contains nothing of the kinetic energy. */
 static void jacobian_as_formulas(void **state)
 {
     (void)state;
@@ -896,7 +896,7 @@ static instant moved(const bench *b, const instant *x, double s)
 }
 
 /* Along t + s, q + s v: d gap/ds = H v + rate, d2 gap/ds2 = bias, d slip/ds = slip_bias; and the slip is S v
-   + what it is at rest. */
+   plus its value for v = 0. */
 static void check_member(const bench *b, const contact_family *c, const instant *x, const int32_t *index)
 {
     double h = 1e-4, rate = contact_value(b, &c->rate, x, index, 0);
@@ -936,7 +936,7 @@ static void check_contacts(const bench *b, const instant *x)
 }
 
 /* d/dt dT/dv = dT/dq - dV/dq + (dissipative and given forces, none here): M v is dT/dv for homogeneous T, and
-   power is kept. */
+   energy is conserved. */
 static void check_power(const bench *b, const instant *x)
 {
     enum { N = 16 };

@@ -1,5 +1,6 @@
 /* Sweeps over contacts of balls in space: a heap of unequal balls on a floor and against a wall, solved to
-   rounding, with the laws checked by rows that the solver never sees; and rows that are none of balls. */
+   rounding; the laws are checked with rows that the solver does not use. Also rows that do not belong to
+   balls. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -19,7 +20,7 @@ static void cross(const double *a, const double *b, double *c)
         c[k] = a[(k + 1) % 3] * b[(k + 2) % 3] - a[(k + 2) % 3] * b[(k + 1) % 3];
 }
 
-/* places are dofs 0..3 BALLS, turnings those behind them, and turn against the usual way: a sign of the model
+/* Positions are dofs 0..3 BALLS, rotations those after them, with the sign reversed, as models may have it.
  */
 static int place(int ball)
 {
@@ -42,8 +43,8 @@ static void entry(double (*J)[DOFS], int row, int ball, double side, const doubl
     }
 }
 
-/* Contact of ball i with j, or with a plane at j < 0, along n; d = 0: smooth.  unit: of all its rows.  Dofs
-   without an entry are left out of contacts with planes, and all stand in an odd order. */
+/* Contact of ball i with j, or with a plane if j < 0, along n; d = 0: frictionless. unit: of all its rows.
+   Dofs without an entry are omitted in contacts with planes, and all dofs are in an unusual order. */
 static void contact(impulses *w, int i, int j, const double *n, int d, double mu, double unit)
 {
     contact_list *l = &w->act;
@@ -131,7 +132,7 @@ static void law_holds(const impulses *w, int c)
     assert_true(e <= 1e-11 * scale);
 }
 
-/* what is allocated next holds no zeros */
+/* Fills memory, so that the next allocations do not contain zeros. */
 static void litter(arena *a)
 {
     enum { MUCH = 1 << 16 };
@@ -167,7 +168,7 @@ static void heap_is_solved(void **state)
     arena_free(a);
 }
 
-/* one entry is off: then these are no balls, and nothing changes */
+/* With one wrong entry these are not balls, and nothing changes. */
 static void others_are_left(void **state)
 {
     (void)state;
@@ -181,7 +182,7 @@ static void others_are_left(void **state)
     for (int c = 0; c < CONTACTS; c++) {
         double *J = w.act.J + w.act.J_at[c] + (w.act.dof_at[c + 1] - w.act.dof_at[c]) - 1;
         if (c == 3)
-            continue; /* a row of one entry is one of a ball whatever it is */
+            continue; /* a row with one entry fits a ball for any value */
         *J += 1e-6;
         assert_false(balls_solve(&w, at, CONTACTS, 10, true, &worst, &residual));
         *J -= 1e-6;

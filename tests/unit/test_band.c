@@ -1,4 +1,4 @@
-/* Contact problems with few diagonals, against closed forms and against the dense solver. */
+/* Contact problems with few diagonals, compared with closed forms and with the dense solver. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -23,7 +23,7 @@ static int teardown(void **s)
     return 0;
 }
 
-/* a column of n balls of mass 1: W = tridiag(-1, 2, -1), 1 at the floor */
+/* A column of n balls of mass 1: W = tridiag(-1, 2, -1), 1 at the floor. */
 static contact_problem *column(int n)
 {
     contact_problem *p = band_new(a, n, n, 1);
@@ -36,7 +36,7 @@ static contact_problem *column(int n)
     return p;
 }
 
-/* at rest each carries what is above it; with a ball thrown up, what is above it carries nothing */
+/* At rest each ball carries those above it; if a ball is thrown up, those above it carry nothing. */
 static void column_rests(void **s)
 {
     (void)s;
@@ -56,7 +56,7 @@ static void column_rests(void **s)
     assert_float_equal(p->r[600], 400, 1e-9);
 }
 
-/* held from both sides: reactions of either sign */
+/* Equalities: reactions of either sign. */
 static void column_hangs(void **s)
 {
     (void)s;
@@ -69,7 +69,7 @@ static void column_hangs(void **s)
         assert_float_equal(p->r[i], i - 4, 1e-12);
 }
 
-/* the same contact twice: no unique solution, reported and left as it was */
+/* The same contact twice has no unique solution; this is reported, and the problem is unchanged. */
 static void twice_is_told(void **s)
 {
     (void)s;
@@ -91,8 +91,8 @@ static double noise(uint64_t *x)
     return (double)(int64_t)(*x >> 11) / 9007199254740992.0 * 2 - 1;
 }
 
-/* towers with friction and random normals: W = J J^T of random rows of neighbours; the same as by the dense
- * solver */
+/* Towers with friction and random normals: W = J J^T of random rows of neighbours; the same result as that of
+   the dense solver. */
 static void towers_as_dense(void **s)
 {
     (void)s;

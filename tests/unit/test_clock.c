@@ -1,4 +1,4 @@
-/* The clock with a stepper that knows its answer: times of steps and samples, refused steps, interruption,
+/* The clock with a stepper whose results are known: times of steps and samples, refused steps, interruption,
    failure, the books, and states as values. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,19 +11,19 @@
 #include <unistd.h>
 #include "clock/clock.h"
 
-/* q grows by h in each step, so q is the time as the sum of the steps that were taken */
+/* q grows by h in each step, so q is the sum of the steps that were taken. */
 typedef struct toy {
     step_rule rule;
     double h;
     int halves;
-    /* what it does */
-    double longest;   /* refuses steps that are longer */
-    double refuse_at; /* in the step that begins there */
+    /* What it does. */
+    double longest;   /* refuses longer steps */
+    double refuse_at; /* refuses the step that starts there */
     double fail_at, stop_at;
-    double shorter; /* part of a halved step that it takes */
-    double loss;    /* of energy, in each step, which the books do not hear of */
-    int wait;       /* microseconds that a step takes; 0: a question for progress after each step */
-    /* what it has seen */
+    double shorter; /* the fraction of a halved step that it takes */
+    double loss;    /* energy lost in each step, which is not in the books */
+    int wait;       /* microseconds that a step takes; 0: checks for progress after each step */
+    /* What it records. */
     double q;
     double size[256];
     int steps, tries;
@@ -94,7 +94,7 @@ static bool toy_sample(void *of, run_clock *c, int64_t at, energies *e)
     return true;
 }
 
-/* steps that each take some time, with questions for progress between them */
+/* Steps that take some time, with checks for progress between them. */
 static step_outcome slow_step(void *of, run_clock *c, double h, double to)
 {
     toy *w = of;
@@ -211,7 +211,7 @@ static void test_count(void **unused)
 {
     (void)unused;
     assert_true(clock_steps(1, 0.1) == 10);
-    assert_true(clock_steps(0.3, 0.1) == 3); /* 0.3/0.1 is a little below 3 */
+    assert_true(clock_steps(0.3, 0.1) == 3); /* 0.3/0.1 is slightly below 3 */
     assert_true(clock_steps(1e5, 1e-3) == 1e8);
     assert_true(clock_steps(1, 3) == 1);
     assert_true(clock_steps(1, 0.3) == 4);
@@ -228,7 +228,7 @@ static void test_every(void **unused)
     for (int i = 0; i < 5; i++)
         assert_true(k->r->t[i] == want[i]);
     kit_free(k);
-    /* as far apart as the steps are: all of them, rounding or not */
+    /* samples as far apart as the steps: all steps are stored, in spite of rounding */
     k = kit_new(1, 0.1);
     w = toy_new(STEPS_EQUAL, 0.1);
     clock_run(&toy_stepper, &w, &k->o, k->r);
@@ -259,7 +259,7 @@ static void test_cut(void **unused)
     w.halves = 5;
     clock_run(&toy_stepper, &w, &k->o, k->r);
     assert_int_equal(k->r->status, RUN_OK);
-    /* 0.25, 0.25, then 1/16 + 1/16 + 1/8, then 0.25; one sample a whole step */
+    /* 0.25, 0.25, then 1/16 + 1/16 + 1/8, then 0.25; one sample for each whole step */
     double want[] = { 0.25, 0.25, 0.0625, 0.0625, 0.125, 0.25 };
     assert_int_equal(w.steps, 6);
     for (int i = 0; i < 6; i++)
@@ -290,7 +290,7 @@ static void test_halved(void **unused)
     w.longest = 0.05;
     clock_run(&toy_stepper, &w, &k->o, k->r);
     assert_int_equal(k->r->status, RUN_OK);
-    /* half of it twice, and back to h after two each */
+    /* half of it twice, and back to h after two that were not refused */
     double want[] = { 0.125, 0.125, 0.03125, 0.03125, 0.0625, 0.0625, 0.125 };
     for (int i = 0; i < 7; i++)
         assert_true(w.size[i] == want[i]);
@@ -318,11 +318,11 @@ static void test_interrupt(void **unused)
     assert_int_equal(k->r->status, RUN_INTERRUPTED);
     assert_int_equal(k->r->count.steps, 4);
     assert_int_equal(k->r->samples, 5);
-    assert_int_equal(k->asked, 4); /* and not again */
+    assert_int_equal(k->asked, 4); /* and not checked again */
     kit_free(k);
 }
 
-/* an interrupt is seen soon, however long a step takes and whether steps are plain or not */
+/* An interrupt is noticed soon, however long a step takes, for plain steps and others. */
 static void test_interrupt_soon(void **unused)
 {
     (void)unused;
@@ -336,7 +336,7 @@ static void test_interrupt_soon(void **unused)
         clock_run(with[i % 2], &w, &k->o, k->r);
         assert_int_equal(k->r->status, RUN_INTERRUPTED);
         assert_int_equal(k->r->count.steps, w.tries);
-        /* two questions, 5 ms apart, and at most a stretch of steps after each */
+        /* two checks, 5 ms apart, and at most a stretch of steps after each */
         assert_true(w.tries <= 4 + 100000 / w.wait);
         kit_free(k);
     }
@@ -367,7 +367,7 @@ static void test_stop(void **unused)
     w.stop_at = 0.5;
     clock_run(&toy_stepper, &w, &k->o, k->r);
     assert_int_equal(k->r->status, RUN_STOPPED);
-    assert_int_equal(k->r->samples, 2); /* the place where it stopped is kept */
+    assert_int_equal(k->r->samples, 2); /* the sample at which it stopped is kept */
     assert_true(k->r->t[1] == 0.5 && k->r->t_end == 0.5);
     kit_free(k);
 }
@@ -385,7 +385,7 @@ static void test_books(void **unused)
     w = toy_new(STEPS_EQUAL, 0.25);
     w.loss = 0.5;
     clock_run(&toy_stepper, &w, &k->o, k->r);
-    /* at the end: energy 1.5, work 1, so a half is missing of a largest energy of 1.5 */
+    /* at the end: energy 1.5, work 1, so 0.5 is missing relative to the largest energy of 1.5 */
     assert_true(fabs(k->r->power_balance - 0.5 / 1.5) < 1e-15);
     kit_free(k);
 }
@@ -436,7 +436,7 @@ static void test_state(void **unused)
     arena_free(a);
 }
 
-/* cut anywhere, or with any bit wrong, it is refused */
+/* A state that is truncated anywhere, or has any wrong bit, is refused. */
 static void test_damage(void **unused)
 {
     (void)unused;
@@ -458,7 +458,7 @@ static void test_damage(void **unused)
     arena_free(a);
 }
 
-/* the digest is right, what it holds is not: other names, numbers out of their bounds, counts beyond the end
+/* The digest is right but the contents are wrong: other names, numbers out of bounds, counts beyond the end.
  */
 static int forged;
 static void forged_keep(void *of, run_state *s)
@@ -527,7 +527,7 @@ static const char *temp_name(void)
     return name;
 }
 
-/* interrupted after each of its steps, and continued: the same bytes as in one go */
+/* Interrupted after each of its steps and continued, a run gives the same bytes as without interruption. */
 static void continued(step_rule rule)
 {
     for (int at = 1; at < 12; at++) {

@@ -1,4 +1,4 @@
-/* The one-step contact problem: random problems are solved, and what is returned obeys the laws. */
+/* The contact problem of one step: random problems are solved, and the solutions satisfy the laws. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -52,7 +52,7 @@ static fixture problem(int n, int d, int nq, double mu, uint64_t seed)
     return f;
 }
 
-/* cones, complementarity, opposition; u = b + W r */
+/* Checks cones, complementarity, the direction of friction, and u = b + W r. */
 static void obeys(const contact_problem *p, double tol)
 {
     for (int i = 0; i < p->n; i++) {
@@ -97,7 +97,7 @@ static void frictionless(void **s)
     (void)s;
     for (uint64_t k = 1; k <= 300; k++) {
         int n = 2 + (int)(k % 9);
-        fixture f = problem(n, 0, k % 2 ? n + 3 : (n + 2) / 2, 0, k); /* every other one redundant */
+        fixture f = problem(n, 0, k % 2 ? n + 3 : (n + 2) / 2, 0, k); /* every other problem is redundant */
         if (k % 5 == 0)
             f.p.cone[0].kind = CONE_BILATERAL;
         assert_true(contact_solve(&f.p, f.w, 1e-12));
@@ -118,7 +118,7 @@ static void friction(void **s)
     }
 }
 
-/* more rows than degrees of freedom: W is singular, in the manner of piles */
+/* More rows than degrees of freedom: W is singular, as for piles. */
 static void friction_redundant(void **s)
 {
     (void)s;
@@ -131,9 +131,9 @@ static void friction_redundant(void **s)
     }
 }
 
-/* Three disks in a row that just fill the width between two walls, their rates inconsistent by rounding:
-   reactions do not grow to overcome it. The row compressed at rate 1e-3 by its first wall gives the impulses
-   of the chain, each mass 1. */
+/* Three disks in a row that just fill the width between two walls, with rates inconsistent by rounding:
+   reactions do not grow to overcome it. The row compressed at rate 1e-3 by its first wall has the impulses of
+   the chain, each mass 1. */
 static void row_between_walls(void **s)
 {
     (void)s;
@@ -158,7 +158,8 @@ static void row_between_walls(void **s)
     arena_free(f.a);
 }
 
-/* Lemke on a problem in closed form: w = M z + q with M = [2 1; 1 2], q = (-5, -6): z = (4/3, 7/3) */
+/* Lemke's method on a problem in closed form: w = M z + q with M = [2 1; 1 2], q = (-5, -6): z = (4/3, 7/3).
+ */
 static void lemke_closed_form(void **s)
 {
     (void)s;
@@ -172,8 +173,8 @@ static void lemke_closed_form(void **s)
     arena_free(a);
 }
 
-/* nearly parallel normals: M = [1 1-e; 1-e 1], q = (-1, -1+e/2) with e = 2^-43: z = (3/4, 1/4) but for e; its
- * pivot 2e is below what doubles can trust */
+/* Nearly parallel normals: M = [1 1-e; 1-e 1], q = (-1, -1+e/2) with e = 2^-43: z = (3/4, 1/4) up to e; its
+   pivot 2e is too small for doubles. */
 static void lemke_more_digits(void **s)
 {
     (void)s;
@@ -186,7 +187,7 @@ static void lemke_more_digits(void **s)
     arena_free(a);
 }
 
-/* the problem of a fixture with a full W in the form of the solvers for sparse ones */
+/* The problem of a fixture with a full W, in the form for sparse solvers. */
 static contact_problem sparse_of(fixture *f)
 {
     int n = f->p.n, m = f->p.m, *start = arena_array(f->a, int, n + 1), *col = arena_array(f->a, int, n *m);
@@ -208,8 +209,8 @@ static contact_problem sparse_of(fixture *f)
                               .r = f->p.r };
 }
 
-/* the interior point method alone, on true cones of one to three tangent components: it has no guarantee, and
- * is one way among several */
+/* Only the interior point method, for cones with one to three tangential components. It may fail: it is one
+   method among several. */
 static void interior_cones(void **s)
 {
     (void)s;
@@ -229,8 +230,8 @@ static void interior_cones(void **s)
     assert_true(solved >= 40);
 }
 
-/* Disks of radius 1 in staggered rows, each on two others, the lowest on a floor: rates after a free fall
- * with some noise, friction 1/2.  Three dofs each: x, y, angle. */
+/* Disks of radius 1 in staggered rows, each on two others, the lowest on a floor: rates after free fall with
+   some noise, friction 1/2. Three dofs each: x, y, angle. */
 static fixture heap(int rows, int wide, uint64_t seed)
 {
     fixture f = { .a = arena_new(&allocator_libc, NULL) };
@@ -288,8 +289,8 @@ static fixture heap(int rows, int wide, uint64_t seed)
     return f;
 }
 
-/* The central path alone, where there are more reactions than degrees of freedom (W is singular) and the path
-   bends; a smooth contact, one that is held and one with a given bound are among them. */
+/* Only the central path, for more reactions than degrees of freedom (W is singular), where the path bends;
+   with a frictionless contact, an equality and a contact with a given bound among them. */
 static void central_path(void **s)
 {
     (void)s;
@@ -310,13 +311,14 @@ static void central_path(void **s)
         for (int i = 0; i < f.p.m; i++)
             f.p.u[i] = f.p.b[i] + vec_dot(f.p.W + (size_t)i * f.p.m, f.p.r, f.p.m);
         assert_true(contact_residual(&f.p) <= 1e-8);
-        long_ones += p.iterations > 20; /* a dozen without a bend */
+        long_ones += p.iterations > 20; /* about a dozen without a bend */
         arena_free(f.a);
     }
-    assert_true(long_ones >= 1); /* around bends, or the test shows nothing of them */
+    /* some paths must have bends; otherwise the test proves nothing about them */
+    assert_true(long_ones >= 1);
 }
 
-/* a box on four corners: more reactions than degrees of freedom; they come out symmetric */
+/* A box on four corners: more reactions than degrees of freedom, but they are symmetric. */
 static void redundant_is_symmetric(void **s)
 {
     (void)s;
@@ -333,7 +335,7 @@ static void redundant_is_symmetric(void **s)
     arena_free(f.a);
 }
 
-/* stick is exact: all of the block's velocity goes */
+/* Sticking is exact: the velocity of the block becomes exactly 0. */
 static void sticks_within_the_cone(void **s)
 {
     (void)s;
@@ -346,8 +348,8 @@ static void sticks_within_the_cone(void **s)
     assert_true(r[0] == 1 && r[1] == -0.2);
 }
 
-/* friction that falls steeply with the speed: stick and slip are both solutions, the branch one is on is kept
- */
+/* Friction that decreases steeply with the speed: stick and slip are both solutions, and the current one is
+   kept. */
 static void falling(void *ud, int i, double v, double *mu, double *radius)
 {
     (void)ud;
@@ -368,7 +370,7 @@ static void stays_on_its_branch(void **s)
         arena *a = arena_new(&allocator_libc, NULL);
         assert_true(contact_solve(&p, contact_work_new(a, 1, 1, 1), 1e-12));
         assert_int_equal(p.choices, 1);
-        /* in slip u = b - bound(u) on the upper branch; at rest all of b is held */
+        /* for slip, u = b - bound(u) on the upper branch; for stick, friction cancels b */
         assert_true(slipping ? u > 0.6 && fabs(u - (0.7 - 0.8 * exp(-u / 0.05))) < 1e-12 : fabs(u) < 1e-15);
         assert_true(slipping ? fabs(r + 0.2 + 0.8 * exp(-u / 0.05)) < 1e-12 : fabs(r + 0.9) < 1e-15);
         arena_free(a);

@@ -1,5 +1,5 @@
-/* convex: the gap between two hulls is proved by the points that touch, which lie in both, and by a plane
- * between them. */
+/* convex: the gap between two hulls is verified with the touching points, which lie in both hulls, and a
+   plane between them. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -22,7 +22,7 @@ static body_pose at(double x, double y, double z)
     return p;
 }
 
-/* about the axis k */
+/* Rotates about axis k. */
 static void turn(body_pose *p, int k, double angle)
 {
     double R[9] = { 0 }, B[9] = { 0 };
@@ -77,10 +77,10 @@ static void test_faces(void **state)
     assert_int_equal(convex_touch(c, &HOME, c, &up, f), 4);
     for (int k = 0; k < 4; k++)
         assert_true(fabs(f[k].gap) <= 1e-15);
-    up = at(0, 0, 1.9); /* an overlap: how deep */
+    up = at(0, 0, 1.9); /* an overlap: its depth */
     assert_int_equal(convex_touch(c, &up, c, &HOME, f), 4);
     assert_true(fabs(f[0].gap + 0.1) <= 1e-14);
-    up = at(0, 0, 3); /* on an edge: the two ends of it */
+    up = at(0, 0, 3); /* on an edge: both ends of it */
     turn(&up, 0, atan(1));
     int n = convex_touch(c, &up, c, &HOME, f), low = 0;
     for (int k = 0; k < n; k++)
@@ -119,8 +119,8 @@ static void test_round(void **state)
     assert_int_equal(low, 2);
 }
 
-/* Points of both bodies that far apart, and a plane that far away from both: no other distance is possible.
- */
+/* Points of both bodies at this distance, and a plane at this distance from both: no other distance is
+   possible. */
 static void proved(const convex *x, const body_pose *px, const convex *y, const body_pose *py,
                    const feature *f)
 {
@@ -181,7 +181,7 @@ static void test_random(void **state)
     assert_true(apart > 1000);
 }
 
-/* corners, edges and faces of a closed surface, and no point outside of a face */
+/* Corners, edges and faces form a closed surface, and no point lies outside a face. */
 static void closed(const convex *c)
 {
     assert_int_equal(c->nv - c->ne + c->nf, 2);
@@ -192,7 +192,7 @@ static void closed(const convex *c)
         assert_true(c->edge[4 * e + 3] >= 0);
 }
 
-/* points inside of faces and on edges are no corners, also where rounding moves them */
+/* Points inside faces and on edges are not corners, also if rounding moves them. */
 static void test_lattice(void **state)
 {
     for (double noise = 0; noise < 1e-10; noise = fmax(10 * noise, 1e-16)) {
@@ -230,7 +230,8 @@ static void test_many(void **state)
     assert_null(convex_hull(*state, 3, p, CONVEX_POINTS + 1, 3, 0));
 }
 
-/* two round plates, the upper one tilted about a line: it stands on its lowest corner wherever that is */
+/* Two round plates, the upper one tilted about a line: it stands on its lowest corner, for any direction of
+   the line. */
 static void test_plates(void **state)
 {
     enum { CORNERS = 120 };
@@ -249,7 +250,7 @@ static void test_plates(void **state)
         feature f[FEATURES];
         turn(&above, 2, -2 * M_PI * i / CORNERS);
         turn(&above, 1, 0.01);
-        below.p[2] = -1; /* the corner i of the upper one is furthest along x, and lowest */
+        below.p[2] = -1; /* corner i of the upper one is farthest along x, and lowest */
         convex_touch(c, &above, c, &below, f);
         assert_true(fabs(f[0].gap - (0.9 - 0.1 * cos(0.01) - sin(0.01))) <= 1e-12);
     }
@@ -257,12 +258,12 @@ static void test_plates(void **state)
 
 /* ---- cylinders and ellipsoids ---- */
 
-/* A body by its meaning: what it reaches along n, and by how much a point lies outside of it, in its own
- * frame. */
+/* A body by its definition: how far it extends along n, and how far a point lies outside it, in its own
+   frame. */
 typedef struct {
     enum { BALL, CAPSULE, HULL, CYLINDER, ELLIPSOID, KINDS } kind;
     double a[3], b[3], r; /* ends, radius */
-    double A[9], B[9];    /* of an ellipsoid: y.A y <= 1, and the inverse */
+    double A[9], B[9];    /* ellipsoid: y.A y <= 1, and the inverse of A */
     convex *c;
 } solid;
 
@@ -333,7 +334,7 @@ static double reaches(const solid *s, const double *n)
     }
 }
 
-/* the normal of a feature in space */
+/* The normal of a feature, in space. */
 static void normal_of(const feature *f, const body_pose *px, const body_pose *py, double *n)
 {
     for (int i = 0; i < 3; i++)
@@ -346,7 +347,7 @@ static void own(const body_pose *p, const double *n, double *to)
         to[i] = p->A[i] * n[0] + p->A[3 + i] * n[1] + p->A[6 + i] * n[2];
 }
 
-/* how far a plane across n lies beside a body and the other one */
+/* The distance of two bodies along n: of the planes across n that touch them. */
 static double between(const solid *x, const body_pose *px, const solid *y, const body_pose *py,
                       const double *n)
 {
@@ -356,7 +357,7 @@ static double between(const solid *x, const body_pose *px, const solid *y, const
     return dot(n, px->p) - dot(n, py->p) - reaches(x, u) - reaches(y, w);
 }
 
-/* the touching point of a body, in its frame */
+/* The touching point of a body, in its frame. */
 static void touching(const convex *c, const double *core, double counts, const double *n, double *to)
 {
     double e[3], k, along = dot(n, c->axis);
@@ -454,9 +455,9 @@ static void test_curved(void **state)
         assert_true(apart[CYLINDER][j] > 500 && apart[ELLIPSOID][j] > 500);
 }
 
-/* Bodies moved along their normal until they touch, and into each other by a little: gaps follow.  So does
-   the normal where one of them is smooth everywhere; of two sharp ones that overlap, other normals part them
-   more. */
+/* Bodies moved along their normal until they touch, and slightly into each other: the gaps change
+   accordingly. So do the normals if one of them is smooth everywhere; for two sharp bodies that overlap,
+   other normals separate them more. */
 static void test_curved_close(void **state)
 {
     uint64_t seed = 11;

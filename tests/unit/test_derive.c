@@ -1,5 +1,5 @@
-/* derive: every row of opcodes.def against differences in long double, total derivatives, and terms too
-   deep for a recursion */
+/* derive: every row of opcodes.def compared with differences in long double; total derivatives; terms too
+   deep for recursion. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -45,7 +45,7 @@ static double value_in(const ir_input *i, void *ud)
     return ((const double *)ud)[i->at.base];
 }
 
-/* the value column in long double: the functions are those of tgmath.h */
+/* The value column in long double, with the functions of tgmath.h. */
 static long double wide(int op, long double a, long double b, long double c)
 {
     switch (op) {
@@ -58,7 +58,7 @@ static long double wide(int op, long double a, long double b, long double c)
     return NAN;
 }
 
-/* central difference in operand i */
+/* Central difference for operand i. */
 static long double difference(int op, const double *at, int i, long double h)
 {
     long double p[3] = { at[0], at[1], at[2] }, m[3] = { at[0], at[1], at[2] };
@@ -67,7 +67,7 @@ static long double difference(int op, const double *at, int i, long double h)
     return (wide(op, p[0], p[1], p[2]) - wide(op, m[0], m[1], m[2])) / (2 * h);
 }
 
-/* three steps of Richardson's extrapolation: the error is of order h^8 */
+/* Three steps of Richardson extrapolation: the error is of order h^8. */
 static long double slope(int op, const double *at, int i)
 {
     long double d[4], h = 4e-3L;
@@ -90,7 +90,7 @@ static bool check_point(int op, ir_ref d, const double *at, int i)
 {
     long double want = slope(op, at, i);
     if (!isfinite(want) || !isfinite(wide(op, at[0], at[1], at[2])))
-        return false; /* outside of the domain */
+        return false; /* outside the domain */
     double got = ir_value(g, A, d, value_in, (void *)at);
     if (!(fabs(got - want) <= 1e-9L * (fabs(want) + 1e-3L)))
         fail_msg("%s: derivative %d at (%g, %g, %g) is %.15g, should be %.15g", op_name((op_code)op), i + 1,
@@ -116,7 +116,7 @@ static void every_row(void **state)
     }
 }
 
-/* the same through the chain rule: f(u(x)) with u = x + sin(x)/4 in each place at once */
+/* The same through the chain rule: f(u(x)) with u = x + sin(x)/4 in each operand. */
 static void every_row_inside(void **state)
 {
     (void)state;
@@ -143,15 +143,15 @@ static void every_row_inside(void **state)
 static void not_taken_is_not_seen(void **state)
 {
     (void)state;
-    /* the root has no derivative where it is not taken */
+    /* the root has no derivative where this branch is not taken */
     ir_ref f = op3(SELECT, op2(GT, x, k(0)), op1(SQRT, x), op1(SQR, x)), d = ir_derive(g, f, x);
     double at[] = { -2, 0, 4 };
     assert_true(ir_value(g, A, d, value_in, &at[0]) == -4);
     assert_true(ir_value(g, A, d, value_in, &at[1]) == 0);
     assert_true(ir_value(g, A, d, value_in, &at[2]) == 0.25);
-    /* one choice, not a sum of two */
+    /* one selection, not a sum of two */
     assert_int_equal(d, op3(SELECT, op2(GT, x, k(0)), op2(DIV, k(0.5), op1(SQRT, x)), op2(MUL, k(2), x)));
-    ir_ref a = op1(SIN, x), b = op1(EXP, x); /* made in this order, so also the order inside min */
+    ir_ref a = op1(SIN, x), b = op1(EXP, x); /* created in this order, which is also the order inside min */
     assert_int_equal(ir_derive(g, op2(MIN, a, b), x), op3(SELECT, op2(LE, a, b), op1(COS, x), b));
 }
 
@@ -188,7 +188,7 @@ static void powers(void **state)
 static void simple_forms(void **state)
 {
     (void)state;
-    /* a norm: x over the norm, and its square smooth at 0 */
+    /* a norm: its derivative is x over the norm, and its square is smooth at 0 */
     ir_ref r2 = op2(ADD, op1(SQR, x), op1(SQR, y)), r = op1(SQRT, r2);
     assert_int_equal(ir_derive(g, r, x), op2(DIV, x, r));
     assert_int_equal(ir_derive(g, op2(POW, r, k(2)), x), op2(MUL, k(2), x));
@@ -256,7 +256,7 @@ static void past_values(void **state)
     assert_int_equal(ir_time_derivative(g, p), op2(MUL, rate, ir_time_derivative(g, s)));
     assert_int_equal(ir_time_derivative(g, past(IN_PAST_Q, op2(SUB, t, k(1)))),
                      past(IN_PAST_V, op2(SUB, t, k(1))));
-    assert_int_equal(ir_derive(g, op2(MUL, p, y), p), y); /* as a variable of its own */
+    assert_int_equal(ir_derive(g, op2(MUL, p, y), p), y); /* like an independent variable */
     assert_int_equal(ir_time_derivative(g, rate), k(0));  /* not kept */
 }
 
@@ -273,7 +273,7 @@ static void space(void **state)
                      op2(MUL, k(2), op2(MUL, ir_in(g, u), ir_in(g, ux))));
 }
 
-/* seeds that derive in their turn */
+/* Seeds that compute derivatives themselves. */
 static ir_ref seed_nested(ir *h, ir_ref input, void *ud)
 {
     (void)ud;

@@ -1,4 +1,4 @@
-/* diagnostics: the drawing is pinned to the letter. */
+/* diagnostics: the output is compared character by character. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -30,7 +30,7 @@ static uint32_t add(const char *s)
     return diags_add_source(d, "file.cdl", s, strlen(s));
 }
 
-/* the span of the first place where `what` stands */
+/* The span of the first occurrence of `what`. */
 static span find(uint32_t file, const char *what)
 {
     const char *s = d->sources.at[file]->text, *p = strstr(s, what);
@@ -59,7 +59,7 @@ static void as_in_the_manual(void **state)
     diag *e = diag_error(d, DIAG_UNKNOWN_STATEMENT, find(f, "parm"), "unknown statement '%s'", "parm");
     near q = near_to("parm");
     near_try(&q, "param");
-    near_try(&q, "part"); /* as near, but later */
+    near_try(&q, "part"); /* the same distance, but later */
     diag_near(d, e, &q);
     assert_string_equal(drawn(e), "file.cdl:2:5: error: unknown statement 'parm'\n"
                                   "  2 |     parm g = 9.81\n"
@@ -75,7 +75,7 @@ static void nowhere(void **state)
     diag_hint(d, e, "look");
     assert_string_equal(drawn(e), "error: cannot read x\n    = hint: look\n");
     assert_non_null(diag_error(d, DIAG_IO, SPAN_NONE, "cannot read y"));
-    e->at.file = 77; /* no such source: nowhere as well */
+    e->at.file = 77; /* no such source: treated as no place */
     assert_string_equal(drawn(e), "error: cannot read x\n    = hint: look\n");
 }
 
@@ -133,7 +133,7 @@ static void at_the_end(void **state)
     assert_string_equal(drawn(e), "file.cdl:1:1: error: empty\n  1 |\n    | ^\n");
 }
 
-/* columns count code points; the caret counts cells */
+/* Columns count code points; the caret counts cells on the screen. */
 static void other_scripts(void **state)
 {
     (void)state;
@@ -148,7 +148,7 @@ static void other_scripts(void **state)
     assert_string_equal(drawn(e), "file.cdl:4:6: error: bytes\n  4 | �� = w\n    |      ^\n");
 }
 
-/* characters of the n-th line of the drawing, from 0, past the gutter */
+/* Number of cells of the n-th line of the output, from 0, without the gutter. */
 static size_t cells(const char *s, int n, const char **at)
 {
     while (n--)
@@ -177,7 +177,7 @@ static void long_lines(void **state)
         assert_true(caret <= 160 && mark[caret] == '^');
         bool left = !strncmp(line, "…", 3);
         assert_int_equal(left, from[k] > 158);
-        /* under the right letter */
+        /* below the right letter */
         if (from[k] < 400)
             assert_int_equal(line[caret + (left ? 2 : 0)], "abcdefghij"[from[k] % 10]);
     }
@@ -297,7 +297,7 @@ static void did_you_mean(void **state)
                                          "x",     "μ",    "Newton", NULL };
     static const struct {
         const char *got, *want;
-    } row[] = { { "parma", "param" }, /* a swap is one edit */
+    } row[] = { { "parma", "param" }, /* exchanging two letters is one edit */
                 { "modle", "model" },
                 { "constrant", "constraint" },
                 { "konstraind", "constraint" },
@@ -356,7 +356,7 @@ static void codes(void **state)
     (void)state;
     for (int c = 0; c < DIAG_CODES; c++) {
         const char *name = diag_code_name((diag_code)c), *help = diag_code_help((diag_code)c);
-        assert_int_equal(diag_code_find(name), c); /* so no name is there twice */
+        assert_int_equal(diag_code_find(name), c); /* so no name occurs twice */
         assert_int_equal(strspn(name, "abcdefghijklmnopqrstuvwxyz-0123456789"), strlen(name));
         assert_true(strlen(help) > 10 && help[strlen(help) - 1] == '.');
     }

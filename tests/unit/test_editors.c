@@ -1,4 +1,4 @@
-/* The syntax files of the editors know every keyword of the lexer. */
+/* The syntax files of the editors contain every keyword of the lexer. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,5 @@
-/* What runs of many contacts take, by counts that no machine changes: problems solved, pairs listed. */
+/* The effort of runs with many contacts, by counts that do not depend on the machine: problems solved, pairs
+   listed. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -29,8 +30,8 @@ static const char tower[] =
     "}\n"
     "run tower for 1 with sweeping(h = 1e-3, tolerance = 1e-8)\n";
 
-/* A step costs one problem; one that is cut where a slip comes to rest a few more, not the thirty that it
-   takes until time itself is rounding. */
+/* A step solves one problem. A step that is cut where a slip comes to rest solves a few more, not the thirty
+   that it takes to locate the time to rounding. */
 static void turns_are_found_as_far_as_solved(void **state)
 {
     (void)state;
@@ -87,7 +88,7 @@ static void near_pairs_are_found_where_they_help(void **state)
         x.v[i] = i % 2 ? -3 : 0;
     assert_true(keep(&x, NEAR_AHEAD, NEAR_AHEAD));
     size_t usual = pairs_of(&x);
-    /* all fall alike, as far as a hundred diameters: no two come closer */
+    /* all fall alike, by a hundred diameters: no two approach each other */
     for (int i = 0; i < DOFS; i++)
         x.q[i] += i % 2 ? -2 : 0;
     assert_false(keep(&x, NEAR_AHEAD, NEAR_AHEAD));
@@ -98,10 +99,10 @@ static void near_pairs_are_found_where_they_help(void **state)
     assert_true(keep(&x, NEAR_AHEAD, NEAR_AHEAD));
     x.q[1] -= 1;
     assert_true(keep(&x, NEAR_AHEAD, NEAR_AHEAD));
-    /* a wider look at those that are listed lists no more */
+    /* a larger search distance for listed pairs lists no more of them */
     assert_false(keep(&x, 9 * NEAR_AHEAD, NEAR_AHEAD));
     assert_int_equal(pairs_of(&x), usual);
-    /* what does go so far is listed, and let go when nothing does any more */
+    /* pairs that do move so far are listed, and removed when nothing moves so far any more */
     assert_true(keep(&x, 9 * NEAR_AHEAD, 9 * NEAR_AHEAD));
     assert_true(pairs_of(&x) > 2 * usual);
     assert_true(keep(&x, NEAR_AHEAD, NEAR_AHEAD));

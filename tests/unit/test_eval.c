@@ -1,4 +1,4 @@
-/* The evaluator: one expression after the other, against what it must be. */
+/* The evaluator: expressions and their expected values. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -197,7 +197,7 @@ static void test_functions(void **state)
     cdl_free(b.s);
 }
 
-/* quadrature against closed forms */
+/* Quadrature compared with closed forms. */
 static void test_integral(void **state)
 {
     (void)state;
@@ -247,8 +247,7 @@ static void test_linspace(void **state)
     cdl_free(b.s);
 }
 
-/* what a model computes is what a session computes: parameters, lets and functions through a run of no length
- */
+/* Models and sessions compute the same values: parameters, lets and functions in a run of length 0. */
 static void test_model_and_session(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* Recorded step problems in FCLIB's layout: what is written is read back, and has the same solution.  Skipped
-   where libhdf5 was not found. */
+/* Recorded step problems in FCLIB's layout: a written problem is read back, and has the same solution.
+   Skipped if libhdf5 is not found. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -40,7 +40,7 @@ static contact_problem there_and_back(const contact_problem *p, arena *a)
     return q;
 }
 
-/* contacts of one and of three rows, a start; velocities of a solution, row by row */
+/* Contacts with one and with three rows, an initial guess; velocities of a solution, row by row. */
 static void same_problem(void **state)
 {
     (void)state;
@@ -76,7 +76,7 @@ static void same_problem(void **state)
     }
 }
 
-/* two contacts and a row that is held between them become W, V and R */
+/* Two contacts and an equality between them become W, V and R. */
 static void held_rows(void **state)
 {
     (void)state;

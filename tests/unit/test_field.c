@@ -27,7 +27,7 @@ static void fit_holds_polynomials(void **state)
         close_to(c[k], 0, 1e-15);
 }
 
-/* on [1, 3]: the integral of the derivative is the function */
+/* On [1, 3]: the integral of the derivative is the function. */
 static void derivative_and_integral_undo_each_other(void **state)
 {
     (void)state;
@@ -62,7 +62,7 @@ static void powers_are_those_of_x(void **state)
         close_to(p[k], want[k], 1e-9);
 }
 
-/* weights over uneven nodes are exact for polynomials of their degree */
+/* Weights for uneven nodes are exact for polynomials of their degree. */
 static void weights_are_exact(void **state)
 {
     (void)state;

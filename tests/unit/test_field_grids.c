@@ -1,6 +1,7 @@
-/* Membranes on every number of cells: the contact set and u against a sparse factorisation with sets of its
-   own where that is cheap, and against the conditions of the discrete problem, whose solution is unique, on
-   all. With FIELD_GRIDS=all every size is factorised, and some large ones are run: minutes. */
+/* Membranes with every number of cells: the contact set and u are compared with an independent active-set
+   solution with a sparse factorisation where that is cheap, and always with the conditions of the discrete
+   problem, whose solution is unique. With FIELD_GRIDS=all every size is compared with the factorisation, and
+   some large ones are run: this takes minutes. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -23,7 +24,7 @@ static void quiet(void *ud, const char *t, size_t n)
 }
 
 typedef struct {
-    double a, b; /* the domain is -a..a, -b..b */
+    double a, b; /* the domain is [-a, a] x [-b, b] */
     int nx, ny;
 } problem;
 
@@ -49,7 +50,7 @@ static cdl *solve(const problem *p, const field_result **r)
     return s;
 }
 
-/* -laplacian(u) + 1 at an inner node */
+/* -laplacian(u) + 1 at an inner node. */
 static double force(const double *u, const problem *p, int i, int j)
 {
     double hx = 2 * p->a / p->nx, hy = 2 * p->b / p->ny;
@@ -70,7 +71,7 @@ static void conditions_hold(const problem *p, const double *u)
         }
 }
 
-/* primal-dual active sets with UMFPACK, from nothing */
+/* Primal-dual active sets with UMFPACK, from an empty set. */
 static double *reference(const problem *p)
 {
     int n = (p->nx + 1) * (p->ny + 1), w = p->nx + 1;

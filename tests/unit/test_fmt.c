@@ -1,4 +1,4 @@
-/* fmt: the layout, rule by rule; every result is formatted once more and must stay */
+/* fmt: the layout, rule by rule; every result is formatted again and must not change. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -71,7 +71,7 @@ static void test_comments(void **state)
     check("##  d\n#c\nlet a = 1", "##  d\n#c\nlet a = 1\n");
 }
 
-/* what does not lex is left alone */
+/* a text with invalid tokens is left unchanged */
 static void test_refused(void **state)
 {
     static const char *const rows[] = { "let a = 3x", "let a = \"b", "let a = ?", "\xFF" };

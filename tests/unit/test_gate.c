@@ -1,4 +1,4 @@
-/* gate: a motion that is right passes; with one number wrong it fails, at the constraint and the time. */
+/* gate: a correct motion passes; with one wrong number it fails, with the constraint and the time. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -38,7 +38,7 @@ static kernel put(kit *k, const ir_ref *out, size_t n, const slot_map *row)
     return x;
 }
 
-/* h: from one sample to the next */
+/* h: time between samples. */
 static kit *kit_of(int samples, double h)
 {
     static const slot_map both[] = { { .base = 0 }, { .base = 1 } };
@@ -124,7 +124,7 @@ static void right(void **unused)
     check(kit_new(), NULL);
 }
 
-/* "penetration 0" while a body is far below the floor, and the column of gaps says so too */
+/* The run reports penetration 0, and so does the column of gaps, while a body is far below the floor. */
 static void below(void **unused)
 {
     (void)unused;
@@ -179,27 +179,27 @@ static void energy(void **unused)
     check(k, k->r->message);
 }
 
-/* all numbers agree with each other but for the law of motion */
+/* All numbers agree with each other, but not with the law of motion. */
 static void motion(void **unused)
 {
     (void)unused;
     kit *k = kit_new();
     gate_check(k->r, &(run_options){ 0 });
     assert_true(k->r->residual <= 1e-14);
-    k->r->contact[0].rt[2] = -1.5; /* friction is kept as half of what it was */
+    k->r->contact[0].rt[2] = -1.5; /* half of the correct friction */
     gate_check(k->r, &(run_options){ 0 });
     assert_true(k->r->residual > 0.2);
     assert_int_equal(k->r->where.begin, 0);
     check(k, "the equation of motion of x does not hold at t = 0.2: its defect is 0.25 of its terms");
     k = kit_new();
-    for (int i = 2; i < SAMPLES; i++) { /* it falls, at the right energies */
+    for (int i = 2; i < SAMPLES; i++) { /* it falls, with consistent energies */
         k->r->v[2 * i + 1] = -1;
         k->r->energy[i] += 0.5;
     }
     check(k, "the equation of motion of y does not hold at t = 0.2: its defect is 0.333 of its terms");
 }
 
-/* contacts as springs: reactions are those of the sample, gaps are no promise */
+/* Contacts as springs: reactions are those of the sample; gaps may be negative. */
 static void springs(void **unused)
 {
     (void)unused;
@@ -216,7 +216,7 @@ static void springs(void **unused)
              "of its terms");
 }
 
-/* A step runs one kernel of forces at least: of a long run the gate runs far fewer in all. */
+/* A step runs at least one kernel of forces; for a long run the gate runs far fewer in total. */
 static void cost(void **unused)
 {
     (void)unused;
@@ -227,8 +227,8 @@ static void cost(void **unused)
 }
 
 /* ---- inclusions ---- */
-/* x' in -Sgn(x) from x = 0.25, beside z' in t - normal_cone(z <= 0.05): x falls to 0 and rests, z rises as
-   t^2/2 and is held.  Steps of order 1: x and z at the samples follow from their rates. */
+/* x' in -Sgn(x) from x = 0.25, beside z' in t - normal_cone(z <= 0.05): x decreases to 0 and stays there; z
+   grows as t^2/2 and is stopped. Steps of order 1: x and z at the samples follow from their rates. */
 enum { ROWS = 2 };
 typedef struct {
     kit *k;
@@ -312,7 +312,7 @@ static void inclusions(void **unused)
     gate_check(k->r, &(run_options){ 0 });
     assert_int_equal(k->r->where.begin, 9);
     check(k, "x does not lie in C(t) at t = 0.2, by 0.03");
-    k = inclusion_new(); /* inside of C nothing pushes */
+    k = inclusion_new(); /* inside C nothing pushes */
     k->r->q[2 * 2 + 1] = 0.02;
     k->r->v[2 * 2 + 1] = 0.1;
     check(k, "the velocity leaves the normal cone at t = 0.2, by 0.1");
@@ -325,8 +325,8 @@ static void inclusions(void **unused)
 }
 
 /* ---- rods ---- */
-/* A rod of length 1 along the axis 3, stretched by a tenth between two supports: B = diag(1, 1, 2), so that
-   they pull with 0.2 and the energy is 0.01. */
+/* A rod of length 1 along axis 3, stretched by a tenth between two supports: B = diag(1, 1, 2), so it pulls
+   with 0.2 and its energy is 0.01. */
 typedef struct {
     rod_spec spec;
     rod_program rp;
@@ -392,7 +392,7 @@ static void rods(void **unused)
     assert_true(k->r->residual > 0.01);
     assert_non_null(strstr(k->r->message, "forces and moments do not balance at t = 1"));
     check(k, k->r->message);
-    k = rod_new(&w); /* a section inside is turned: moments */
+    k = rod_new(&w); /* rotating an inner section causes moments */
     w->result.q[4] = cos(0.05);
     w->result.q[5] = sin(0.05);
     k->r->energy[0] = NAN;
@@ -405,7 +405,7 @@ static void rods(void **unused)
 }
 
 /* ---- very many pairs ---- */
-/* as all pairs say */
+/* The largest overlap, from all pairs. */
 static double deepest_of_all(const results *r, int n, int axes, const double *radius)
 {
     double deepest = 0;
@@ -419,7 +419,7 @@ static double deepest_of_all(const results *r, int n, int axes, const double *ra
     return deepest;
 }
 
-/* in the plane and in space, all of one size and not: the overlap found is the largest there is */
+/* In the plane and in space, with equal and different sizes: the overlap that is found is the largest one. */
 static void pairs(void **unused)
 {
     (void)unused;

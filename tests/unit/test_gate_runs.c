@@ -1,5 +1,5 @@
-/* Every check of the gate can fail: a run passes it, then one number that it kept is altered, and the check
-   says so.  Runs are those of the backends, so what is altered is all that is wrong. */
+/* Every check of the gate can fail: a run passes it, then one stored number is changed, and the check reports
+   it. The runs come from the backends, so the changed number is the only error. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -18,7 +18,7 @@
 typedef struct {
     const char *text; /* a model, and its run */
     void (*alter)(results *r);
-    const char *message; /* a part of it; NULL: nothing is altered that a check could know */
+    const char *message; /* a part of the message; NULL: no check can detect the change */
 } spoiled;
 
 static void one(const spoiled *x)
@@ -40,8 +40,8 @@ static void one(const spoiled *x)
     for (size_t k = 0; k < sizeof(x) / sizeof *(x); k++) \
     one(&(x)[k])
 
-/* ---- what is altered ---- */
-/* of the last dof: its rate at the sample after the time, and the energy with it */
+/* ---- changes ---- */
+/* The rate of the last dof at the sample after t, and the energy with it. */
 static void rate_after(results *r, double t)
 {
     int nq = r->prog->nq;
@@ -95,7 +95,7 @@ static void motion(void **unused)
     (void)unused;
     static const spoiled all[] = {
         { BALL " } }\nrun m for 1 with sweeping(h = 1e-2)", rate_late, MISSED },
-        /* impulses are kept; of friction and of equalities they are not, but z is not theirs */
+        /* impulses are stored, except those of friction and of equalities, but these do not act on z */
         { BALL " } }\nrun m for 1 with sweeping(h = 1e-2)", rate_hit, MISSED },
         { "model m { dof y = 1, x = 0, x' = 1, z = 0; y'' = -10; x'' = 0; z'' = -1\n"
           "constraint floor: y >= 0 { impact = newton(0.5), slip = x', friction = coulomb(0.3) } }\n"
@@ -110,10 +110,10 @@ static void motion(void **unused)
           "newton(0.5) } }\nrun m for 1 with sweeping(h = 1e-2)",
           rate_first, MISSED },
         { BALL " } }\nrun m for 1 with sweeping(h = 1e-2, cut = never)", rate_hit, MISSED },
-        /* friction in the whole tangent space: while nothing touches, and then not */
+        /* friction in the whole tangent space: before contact it can be checked, afterwards not */
         { BALL ", friction = coulomb(0.3) } }\nrun m for 0.4 with sweeping(h = 1e-2)", rate_late, MISSED },
         { BALL ", friction = coulomb(0.3) } }\nrun m for 3 with sweeping(h = 1e-2)", rate_late, NULL },
-        /* values that are reset */
+        /* resets */
         { "model m { dof y = 1, z = 0; y'' = -10; z'' = -1; when y < 0.5 { y' = 1 } }\n"
           "run m for 1 with sweeping(h = 1e-2)",
           rate_late, MISSED },
@@ -131,12 +131,12 @@ static void motion(void **unused)
           "in "
           "-1..0) }\nrun m for 2 with sweeping(h = 1e-2)",
           rate_late, MISSED },
-        /* forces that read reactions; a loose tolerance is one of a step */
+        /* forces that read reactions; a loose tolerance applies to a step */
         { "model m { dof y = 0, z = 0; y'' = -10 - sin(9*t); z'' = -4*z + 0.3*c.rn; constraint c: y >= 0 }\n"
           "run m for 1 with sweeping(h = 1e-2)",
           rate_late, MISSED },
         { BALL " } }\nrun m for 3 with sweeping(h = 1e-2, tolerance = 5e-2)", sunk_late, "its gap is -0.01" },
-        /* reactions of so many are not kept */
+        /* the reactions of so many contacts are not stored */
         { "model m { dof y[i in 1..5000] = 1, z = 0; for i in 1..5000 { y[i]'' = -10 }; z'' = -1\n"
           "constraint floor[i in 1..5000]: y[i] >= 0 }\nrun m for 0.2 with sweeping(h = 1e-2)",
           rate_late, MISSED },
@@ -190,7 +190,7 @@ static void laws(void **unused)
 }
 
 /* ---- inclusions and limits ---- */
-/* ---- shapes on each other: what is kept of a box at the last sample but one ---- */
+/* ---- shapes on each other: changes of a box at the last sample but one ---- */
 static void box_sinks(results *r)
 {
     r->q[(r->samples - 2) * r->prog->nq + 2] -= 1e-3;
@@ -335,7 +335,7 @@ static void press_less(results *r)
     }
 }
 
-/* the upper rod as a whole, by three twentieths of the radius */
+/* Moves the whole upper rod by three twentieths of the radius. */
 static void sink_upper(results *r)
 {
     rod_result *x = rods_of(r);
@@ -343,7 +343,7 @@ static void sink_upper(results *r)
         x->r[3 * (x->mesh[1].first + i) + 2] -= 0.003;
 }
 
-/* all loads twice as large: rods that touch are part of the sum of forces that they belong to */
+/* Doubles all loads: the sum of forces contains rods in contact, too. */
 static void load_more(results *r)
 {
     r->param[0] *= 2;
@@ -357,7 +357,7 @@ static void load_more(results *r)
     "model m { rod bar { length = 1, radius = 0.02, young = 1e5, poisson = 0.3, elements = 4 }\n"      \
     "at bar.s = 0 { position = [0, 0, 0], frame = eye(3) }\nforce bar.x(1): [0.001*t, 0, 0.001*t] }\n" \
     "run m for 1 with auglag(h = 0.5)"
-/* two bars that cross, one on the other: all nodes are near the pair of points */
+/* Two crossing bars, one on the other: all nodes are near the touching points. */
 #define CROSSED                                                                                              \
     "model m { param F = 0.02, mu = 0.3; fn along(s) = [s - 0.5, 0, 0]; fn across(s) = [0, s - 0.5, "        \
     "0.041]\n"                                                                                               \

@@ -1,4 +1,4 @@
-/* graphs and their inverses; projections onto polyhedra */
+/* Graphs and their inverses; projections onto polyhedra. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -7,7 +7,7 @@
 #include <cmocka.h>
 #include "inclusion/inclusion.h"
 
-/* beta(x) = k x + mu(|x|) Sgn(x), mu(s) = d + (s0 - d)/(1 + s/c) */
+/* beta(x) = k x + mu(|x|) Sgn(x), mu(s) = d + (s0 - d)/(1 + s/c). */
 typedef struct {
     double k, s0, d, c;
 } slab;
@@ -21,7 +21,7 @@ static void slab_at(void *ud, double x, int side, double out[3])
     out[2] = s * 2 * (p->s0 - p->d) / (p->c * p->c * u * u * u);
 }
 
-/* x + a sin(w x): folds where 1 + a w cos(w x) = 0 */
+/* x + a sin(w x): folds where 1 + a w cos(w x) = 0. */
 static void wave_at(void *ud, double x, int side, double out[3])
 {
     const double *p = ud;
@@ -36,7 +36,7 @@ static arena *fresh(void)
     return arena_new(&allocator_libc, NULL);
 }
 
-/* folds at +-(c sqrt((s0 - d)/(k c)) - c), and the kink between them */
+/* Folds at +-(c sqrt((s0 - d)/(k c)) - c), and the kink between them. */
 static void slab_is_cut(void **state)
 {
     arena *a = fresh();
@@ -56,7 +56,7 @@ static void slab_is_cut(void **state)
     arena_free(a);
 }
 
-/* load 0.9: stick, the falling root 0.1 and the rising one 0.2 */
+/* Load 0.9: stick, the root 0.1 on a falling branch and the root 0.2 on a rising one. */
 static void slab_is_inverted(void **state)
 {
     arena *a = fresh();
@@ -80,7 +80,7 @@ static void slab_is_inverted(void **state)
     arena_free(a);
 }
 
-/* four folds: x + 1.5 sin 2x between -pi and pi */
+/* Four folds: x + 1.5 sin 2x between -pi and pi. */
 static void four_folds(void **state)
 {
     arena *a = fresh();
@@ -104,7 +104,7 @@ static void four_folds(void **state)
     arena_free(a);
 }
 
-/* every load is met by an odd number of roots, each of which it gives back */
+/* Every load has an odd number of roots, and each root gives that load. */
 static void many_loads(void **state)
 {
     arena *a = fresh();

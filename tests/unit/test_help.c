@@ -1,4 +1,4 @@
-/* :help answers something for every name of every table. */
+/* :help prints something for every name in every table. */
 #include <setjmp.h>
 #include <ctype.h>
 #include <stdarg.h>
@@ -27,7 +27,7 @@ static void on_out(void *ud, const char *t, size_t n)
 static heard said;
 static cdl *s;
 
-/* more than the name must come back: a sentence of at least ten letters */
+/* The answer must contain more than the name: a sentence of at least ten letters. */
 static void known(const char *name)
 {
     said.n = 0;
@@ -114,7 +114,7 @@ static void what_nothing_has_is_not_known(void **state)
     assert_int_equal(cdl_help(s, "nothing_at_all"), CDL_USAGE);
 }
 
-/* characters before a text in its line */
+/* Number of characters before a text in its line. */
 static size_t column_of(const char *what)
 {
     const char *p = strstr(said.out, what);
@@ -125,7 +125,7 @@ static size_t column_of(const char *what)
     return n;
 }
 
-/* every topic lists something, and each name of it has help of its own */
+/* Every topic lists something, and each listed name has its own help. */
 static void topics_list_what_is_known(void **state)
 {
     const char *name;
@@ -170,7 +170,7 @@ static void examples_have_a_line_each(void **state)
     assert_null(cdl_example(s, "bouncing", 1, NULL, NULL));
 }
 
-/* the k-th completion of a line, and whether a name is among all */
+/* Completions of a line; is a name among them? */
 static int offered(const char *line, const char *name)
 {
     const char *got;

@@ -1,4 +1,4 @@
-/* Models that are stepped from outside. */
+/* Models that a caller advances step by step. */
 #include <math.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -91,7 +91,7 @@ static const char models[] =
     "model column { param N = 4\n dof z[i in 1..N] = i\n for i in 1..N { z[i]'' = -1 }\n"
     "    constraint floor: z[1] >= 0\n constraint pair[i in 1..N-1]: z[i+1] - z[i] >= 0.5 }\n";
 
-/* apart, since texts of shapes take their time */
+/* Separate, because compiling shapes takes time. */
 static const char turning[] =
     "model free_body { dof A in SO3 = rot_x(0.3), A' = [0, 5, 0.1]\n"
     "    kinetic dot(A', diag(1, 2, 3)*A')/2 }\n"
@@ -114,7 +114,7 @@ static cdl *open_all(void)
     return s;
 }
 
-/* the last value of a name after `run text` */
+/* The last value of a name after `run text`. */
 static double of_run(cdl *s, const char *text, const char *expression)
 {
     double x = NAN;
@@ -139,7 +139,7 @@ static void same_as_a_run(void **state)
     for (size_t k = 0; k < sizeof all / sizeof *all; k++) {
         cdl_instance *i = make(s, all[k][0], NULL, all[k][2]);
         char text[200], last[50], name[20];
-        int pieces = strcmp(all[k][0], "thrown") ? 150 : 40; /* that one falls within 0.3 s */
+        int pieces = strcmp(all[k][0], "thrown") ? 150 : 40; /* this one falls within 0.3 s */
         for (int j = 1; j <= pieces; j++)
             go(i, j * 0.02);
         snprintf(text, sizeof text, "run %s for %.17g with %s", all[k][0], pieces * 0.02, all[k][2]);
@@ -183,7 +183,7 @@ static void state_is_a_value(void **state)
         assert_true(cdl_instance_time(i) == 0.7305);
         go(i, 1.9);
         assert_true(get(i, all[k][1]) == then);
-        /* what is broken is refused, and nothing has changed */
+        /* damaged states are refused, and nothing changes */
         assert_int_equal(cdl_instance_load(i, kept, n / 2), CDL_USAGE);
         assert_int_equal(cdl_instance_load(i, "nonsense", 8), CDL_USAGE);
         if (cdl_instance_time(i) != when || get(i, all[k][1]) != then)
@@ -209,12 +209,12 @@ static void state_is_set(void **state)
     assert_true(fabs(get(i, "y") - (2 - 9.81 * 0.09 / 2)) < 1e-12);
     assert_true(fabs(get(i, "y''") + 9.81) < 1e-12);
     assert_true(fabs(get(i, "energy") - 9.81 * 2) < 1e-9);
-    /* on the floor, coming: the shock acts at once */
+    /* on the floor and approaching it: the shock acts at once */
     set(i, "y", 0);
     set(i, "y'", -1);
     assert_true(get(i, "floor.gap") == 0);
     assert_true(fabs(get(i, "y'") - 0.7) < 1e-12);
-    /* within the floor */
+    /* below the floor */
     set(i, "y", -1);
     assert_int_equal(cdl_instance_step(i, 0.6), CDL_SOLVER);
     assert_non_null(strstr(cdl_instance_message(i), "constraint 'floor' does not hold"));
@@ -227,7 +227,7 @@ static void state_is_set(void **state)
     cdl_free(s);
 }
 
-/* a matrix about an axis, and the angular velocity about it: the turn of a body that nothing holds */
+/* A rotation matrix about an axis, and the angular velocity about it: rotation of a free body. */
 static void rotations_are_set(void **state)
 {
     (void)state;
@@ -247,7 +247,7 @@ static void rotations_are_set(void **state)
     assert_int_equal(cdl_instance_get(i, w, before), CDL_OK);
     assert_int_equal(cdl_instance_set(i, A, turned), CDL_OK);
     assert_int_equal(cdl_instance_get(i, w, after), CDL_OK);
-    for (int k = 0; k < 3; k++) /* a new attitude keeps the angular velocity in the frame of the body */
+    for (int k = 0; k < 3; k++) /* setting the rotation keeps the angular velocity in the frame of the body */
         assert_near(after[k], before[k], 1e-14);
     assert_int_equal(cdl_instance_set(i, A, mirror), CDL_USAGE);
     assert_non_null(strstr(cdl_instance_message(i), "must be a rotation"));
@@ -258,7 +258,7 @@ static void rotations_are_set(void **state)
     double angle = 0.5 + 2 * 0.5,
            want[9] = { cos(angle), -sin(angle), 0, sin(angle), cos(angle), 0, 0, 0, 1 };
     for (int k = 0; k < 9; k++)
-        assert_near(is[k], want[k], 2 * 0.5 * 4 * 1e-6 / 12 + 1e-12); /* w^3 t h^2/12 of the turn */
+        assert_near(is[k], want[k], 2 * 0.5 * 4 * 1e-6 / 12 + 1e-12); /* w^3 t h^2/12 of the angle */
     A = cdl_instance_find(j, "A", &n);
     assert_int_equal(n, 27);
     assert_int_equal(cdl_instance_shape(j, A, shape), 3);
@@ -273,7 +273,7 @@ static void rotations_are_set(void **state)
     cdl_free(s);
 }
 
-/* reading results between two steps does not change the steps */
+/* Reading results between two steps does not change the steps. */
 static void looking_changes_nothing(void **state)
 {
     (void)state;
@@ -324,7 +324,7 @@ static void parameters_are_set(void **state)
     go(i, 0.2);
     assert_true(fabs(get(i, "floor.rn") - 3 * 9.81) < 1e-9);
     assert_true(get(i, "floor.status") == 1);
-    set(i, "F", 20); /* more than friction bears */
+    set(i, "F", 20); /* more than friction can hold */
     go(i, 1.2);
     assert_true(get(i, "floor.status") == 2);
     assert_true(fabs(get(i, "x'") - (20 - 0.3 * 3 * 9.81) / 3) < 1e-9);
@@ -354,7 +354,7 @@ static void inputs_are_functions(void **state)
     cdl_instance_input(i, F, none, 1);
     go(i, 5);
     assert_true(get(i, "x'") == 0 && get(i, "floor.status") == 1);
-    /* friction holds up to 2.943 s of the ramp */
+    /* friction holds for the first 2.943 s of the ramp */
     cdl_instance_input(i, F, ramp, 2);
     go(i, 7.9);
     assert_true(get(i, "x'") == 0 && fabs(get(i, "floor.rt") + 2 * 2.9) < 0.01);
@@ -362,7 +362,7 @@ static void inputs_are_functions(void **state)
     double late = 4 - 0.3 * 9.81;
     assert_true(fabs(get(i, "x'") - late * late / 2) < 1e-2);
     cdl_instance_free(i);
-    /* the same as the model that has the function within */
+    /* the same as the model that contains the function */
     i = make(s, "driven", "F", "sweeping(h = 1e-3)");
     F = cdl_instance_find(i, "F", &n);
     assert_int_equal(cdl_instance_function(i, F, wave, NULL), CDL_OK);
@@ -375,14 +375,14 @@ static void inputs_are_functions(void **state)
     const void *bytes;
     assert_int_equal(cdl_instance_save(i, &bytes, &n), CDL_OK);
     cdl_instance_free(i);
-    /* a wall that an input moves pushes */
+    /* a wall moved by an input pushes */
     i = make(s, "wall", "w", NULL);
     const double moves[] = { -1, 2 };
     cdl_instance_input(i, cdl_instance_find(i, "w", &n), moves, 2);
     go(i, 1);
     assert_true(fabs(get(i, "x'") - 2) < 1e-9 && fabs(get(i, "x") - 1) < 1e-9);
     cdl_instance_free(i);
-    /* what depends on an input through a parameter would not follow it */
+    /* quantities that depend on an input through a parameter would not follow it */
     cdl_instance *none_made;
     const char *a = "a", *nn = "N";
     assert_int_equal(cdl_instance_new(s, "fed", NULL, 0, &a, 1, NULL, &none_made), CDL_MODEL);
@@ -420,7 +420,7 @@ static void names_and_impacts(void **state)
     assert_true(fabs(cdl_instance_time(i) - 0.5) < 1e-9);
     assert_int_equal(cdl_instance_step(i, 2), CDL_EXPECT);
     assert_true(fabs(cdl_instance_time(i) - 0.5) < 1e-9);
-    set(i, "x", 0); /* from there it goes on */
+    set(i, "x", 0); /* continues from there */
     go(i, 0.8);
     assert_true(fabs(get(i, "x") - 0.3) < 1e-9);
     cdl_instance_free(i);
@@ -454,7 +454,7 @@ static void two_threads(void **state)
     pthread_t t[2];
     for (int k = 0; k < 2; k++)
         assert_int_equal(pthread_create(&t[k], NULL, work, &j[k]), 0);
-    /* the session goes on meanwhile */
+    /* meanwhile, the session runs */
     of_run(s, "run column for 0.5", "last(z[1])");
     for (int k = 0; k < 2; k++)
         pthread_join(t[k], NULL);
@@ -465,7 +465,7 @@ static void two_threads(void **state)
     cdl_free(s);
 }
 
-/* bytes that an instance holds do not grow with its steps */
+/* The number of bytes that an instance holds does not grow with its steps. */
 static size_t held;
 
 static void *counted(void *ud, void *p, size_t n)
@@ -507,7 +507,7 @@ static void steps_take_no_memory(void **state)
     assert_int_equal(held, 0);
 }
 
-static int left; /* allocations that succeed */
+static int left; /* number of allocations that succeed */
 
 static void *failing(void *ud, void *p, size_t n)
 {
@@ -516,7 +516,7 @@ static void *failing(void *ud, void *p, size_t n)
     return counted(ud, p, n);
 }
 
-/* each allocation fails once, in making, stepping, setting and saving: nothing is lost */
+/* Each allocation fails once, when making, stepping, setting and saving: no memory is lost. */
 static void no_memory(void **state)
 {
     (void)state;

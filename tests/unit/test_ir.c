@@ -1,5 +1,5 @@
-/* ir: simplification rule by rule, random terms against plain evaluation and through the printer and back,
-   walks on deep chains */
+/* ir: simplification rule by rule; random terms compared with plain evaluation, and after printing and
+   reading; walks on deep chains. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -90,7 +90,7 @@ static void constants_fold(void **state)
     assert_int_equal(op3(SELECT, k(1), x, y), x);
     assert_int_equal(op2(LT, k(1), k(2)), k(1));
     assert_int_equal(op2(DIV, k(1), k(0)), k(INFINITY));
-    assert_false(ir_is_const(g, op1(LOG, k(-1)), NULL)); /* what is not a number keeps its form */
+    assert_false(ir_is_const(g, op1(LOG, k(-1)), NULL)); /* an expression without a value stays as it is */
     assert_false(ir_is_const(g, op2(MUL, k(INFINITY), k(0)), NULL));
 }
 
@@ -133,7 +133,7 @@ static void products(void **state)
     assert_int_equal(op2(MUL, op1(NEG, x), op1(NEG, y)), op2(MUL, x, y));
     assert_int_equal(op2(MUL, x, op2(DIV, k(3), y)), op2(MUL, k(3), op2(DIV, x, y)));
     assert_int_equal(op2(MUL, k(2), op2(DIV, k(3), y)), op2(DIV, k(6), y));
-    /* factors that may overflow are left where they are */
+    /* factors that may overflow are not combined */
     ir_ref huge = op2(MUL, k(1e300), op2(MUL, k(1e250), x));
     assert_true(isfinite(ir_at(g, ir_at(g, huge)->a)->k) && ir_at(g, ir_at(g, huge)->b)->op == OP_MUL);
 }
@@ -152,7 +152,7 @@ static void quotients(void **state)
     assert_int_equal(op2(DIV, x, op1(NEG, y)), op1(NEG, op2(DIV, x, y)));
     assert_int_equal(op2(DIV, op2(MUL, k(6), x), op2(MUL, k(2), y)), op2(MUL, k(3), op2(DIV, x, y)));
     assert_int_equal(op2(DIV, k(1), op2(MUL, k(2), y)), op2(DIV, k(0.5), y));
-    assert_int_equal(ir_at(g, op2(DIV, x, x))->op, OP_DIV); /* not 1: x may be 0 */
+    assert_int_equal(ir_at(g, op2(DIV, x, x))->op, OP_DIV); /* not 1, because x may be 0 */
     assert_int_equal(ir_at(g, op2(DIV, x, k(0)))->op, OP_DIV);
 }
 
@@ -188,7 +188,7 @@ static void powers(void **state)
     assert_int_equal(op1(SQR, op1(ABS, x)), op1(SQR, x));
     assert_int_equal(op1(SQR, op2(MUL, k(3), x)), op2(MUL, k(9), op1(SQR, x)));
     assert_int_equal(op1(SQRT, op1(SQR, x)), op1(ABS, x));
-    /* the square of a root only where no point is added */
+    /* the square of a root is simplified only if the domain stays the same */
     assert_int_equal(ir_at(g, op1(SQR, op1(SQRT, x)))->op, OP_SQR);
     ir_ref r2 = op2(ADD, op1(SQR, x), op1(SQR, y));
     assert_int_equal(op2(POW, op1(SQRT, r2), k(2)), r2);
@@ -283,7 +283,7 @@ static void dump(void **state)
         s.at, "%1 = const 4\n%2 = in y\n%3 = in x\n%4 = sin %3\n%5 = add %2 %4\n%6 = mul %1 %5\nout %6 %3\n");
 }
 
-/* shared terms double at each step: the text is cut, not the memory */
+/* Shared terms double with each step: the text is truncated before memory runs out. */
 static void formula_is_cut(void **state)
 {
     (void)state;
@@ -312,7 +312,7 @@ static double value_in(const ir_input *in, void *ud)
     return at[in->at.base];
 }
 
-/* a node with its value without any simplification, and a bound of the error of both */
+/* A node with its value without simplification, and a bound of the error of both. */
 typedef struct {
     ir_ref n;
     double v, e;
@@ -328,7 +328,7 @@ static sample sample_leaf(void)
     return (sample){ k(c), c, 0 };
 }
 
-/* how far the value moves when the operands move within their errors */
+/* How far the value changes if the operands change within their errors. */
 static double spread(op_code op, sample a, sample b, sample c)
 {
     double v = op_value(op, a.v, b.v, c.v), e = 0;
@@ -382,7 +382,7 @@ static void random_values(void **state)
     assert_true(checked > 50000);
 }
 
-/* a reader of the printed form, for the way back */
+/* Reads the printed form. */
 static const char *src;
 static ir_ref read_level(int least);
 
@@ -494,7 +494,7 @@ static void random_formulas_read_back(void **state)
             const char *formula = shown(s[i].n);
             src = formula;
             ir_ref back = read_level(0);
-            /* the same node, or one that differs in where a minus stands, which is exact */
+            /* the same node, or one that differs only in the place of a minus sign, which is exact */
             bool same = back == s[i].n ||
                         ir_value(g, A, back, value_in, NULL) == ir_value(g, A, s[i].n, value_in, NULL);
             others += back != s[i].n;
@@ -557,7 +557,7 @@ static void substitution(void **state)
     assert_int_equal(roots[2], k(0));
 }
 
-/* walks nest: the map substitutes in its turn, while nodes are added */
+/* Nested walks: the map itself substitutes, while nodes are added. */
 static ir_ref nest(ir *h, ir_ref input, void *ud)
 {
     int *deep = ud;
@@ -584,7 +584,7 @@ static void hashes(void **state)
     (void)state;
     ir *h = ir_new(A);
     uint64_t here = ir_hash(g, A, op2(MUL, op2(ADD, x, op1(SIN, y)), z), 1);
-    /* the same term, its parts made in another order */
+    /* the same term, with its parts created in another order */
     ir_ref hz = ir_in(h, (ir_input){ .kind = IN_Q, .at.base = 2 });
     ir_ref hy = ir_in(h, (ir_input){ .kind = IN_Q, .at.base = 1 });
     ir_ref sum = ir_op2(h, OP_ADD, ir_op1(h, OP_SIN, hy), ir_in(h, (ir_input){ .kind = IN_Q }));
@@ -600,7 +600,7 @@ static double seconds(void)
     return (double)clock() / CLOCKS_PER_SEC;
 }
 
-/* a million nodes in one chain: every walk, and the time to build */
+/* A million nodes in one chain: every walk, and the time to build it. */
 static void deep_chain(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* Dense factors: each form solves what it was given, and says so when it cannot. */
+/* Dense factors: each form solves its system, or reports that it cannot. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -23,7 +23,7 @@ static double *matrix(arena *a, int m, int n)
     return x;
 }
 
-/* B B^T of B with k columns: semidefinite of rank k */
+/* B B^T of B with k columns: semidefinite of rank k. */
 static double *gram(arena *a, int n, int k)
 {
     double *B = matrix(a, n, k), *A = arena_array(a, double, n *n);
@@ -88,7 +88,7 @@ static void refuses(void **s)
     }
 }
 
-/* x solves, and is orthogonal to the null space: it is in the range of A */
+/* x is a solution orthogonal to the null space, so it is in the range of A */
 static void shortest(void **s)
 {
     (void)s;
@@ -104,7 +104,7 @@ static void shortest(void **s)
             memcpy(C, A, sizeof(double) * (size_t)(n * n));
             assert_int_equal(sym_shortest(C, b, x, n, work, iwork), k);
             assert_true(defect(A, x, b, n) < 1e-9);
-            /* y - x is in the null space, so x is no longer than y and orthogonal to it */
+            /* y - x is in the null space, so x is not longer than y, and orthogonal to it */
             for (int i = 0; i < n; i++)
                 z[i] = y[i] - x[i];
             assert_true(k == n || fabs(vec_dot(z, x, n)) < 1e-6);
@@ -123,7 +123,7 @@ static void least_squares(void **s)
     arena_free(a);
 }
 
-/* a band that needs pivots: entries on and beside the diagonal are as large as each other */
+/* a band that needs pivoting: entries on and beside the diagonal are of the same size */
 static void band(void **unused)
 {
     enum { N = 40 };

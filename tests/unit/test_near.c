@@ -1,5 +1,5 @@
-/* near: which pairs of bodies may touch, against a look at all of them.  Bodies are balls whose sizes lie
-   within a factor of 100; they move at random, and pairs that touch are always listed. */
+/* near: which pairs of bodies may touch, compared with a check of all pairs. Bodies are balls whose sizes
+   differ by a factor of up to 100; they move at random, and touching pairs must always be listed. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,7 +11,8 @@
 #include "lower/emit.h"
 #include "program/near.h"
 
-/* n balls; pairs of all with all (i < j), or of the first `split` with the others, by either index first */
+/* n balls; pairs of all with all (i < j), or of the first `split` with the others, with either index first.
+ */
 typedef struct {
     arena *a, *scratch;
     program p;
@@ -35,7 +36,7 @@ static ir_ref q_at(ir *g, int k, int inst)
     return ir_in(g, (ir_input){ .kind = IN_Q, .at = { k, { inst } } });
 }
 
-/* places and attitudes of all balls */
+/* Positions and rotations of all balls. */
 static kernel poses(crowd *x)
 {
     ir *g = ir_new(x->a);
@@ -82,7 +83,7 @@ static void crowd_new(crowd *x, int n, int split, bool turned, double widest)
     };
     pairs_of(x, split, turned);
     x->p = (program){ .nq = 3 * n, .contact = &x->c, .ncontact = 1, .shapes = { shape, 1, 1, PAIR_NUMBERS } };
-    /* the same room for each, so that pairs are as many for each ball however many there are */
+    /* the same space for each ball, so that the number of pairs per ball does not depend on their number */
     double room = 0;
     for (int i = 0; i < n; i++) {
         double r = x->param[4 * i + 3] = pow(widest, draw(x) - 1);
@@ -105,7 +106,7 @@ static void crowd_end(crowd *x)
     arena_free(x->a);
 }
 
-/* distance of the balls of a pair, and the sum of their radii */
+/* Distance of the balls of a pair, and the sum of their radii. */
 static double apart(const crowd *x, int i, int j, double *reach)
 {
     double d2 = 0;
@@ -115,7 +116,7 @@ static double apart(const crowd *x, int i, int j, double *reach)
     return sqrt(d2) - *reach;
 }
 
-/* All that touch are listed, in order and once. */
+/* All touching pairs are listed, in order and once. */
 static void listed(const crowd *x)
 {
     const near_pairs *p = &x->list.of[0];
@@ -154,7 +155,7 @@ static void moves(crowd *x, double speed, int steps)
         for (int k = 0; k < 3 * x->n; k++)
             x->q[k] += H * x->v[k];
         assert_true(near_covers(&x->list, 0, x->q));
-        listed(x); /* within the step nothing else may touch */
+        listed(x); /* no other pairs may touch within the step */
     }
     if (speed > 0)
         assert_in_range(found, 1, steps - 1);
@@ -187,7 +188,7 @@ static void test_two_kinds(void **state)
     }
 }
 
-/* pairs and rooms for each ball, and the work */
+/* Pairs and cells for each ball, and the work. */
 static void test_linear(void **state)
 {
     (void)state;
@@ -204,7 +205,7 @@ static void test_linear(void **state)
     assert_true(pairs[1] < 2 * pairs[0]);
 }
 
-/* places of pairs: those that were given back are taken again, and what others hold stays */
+/* Places of pairs: free ones are used again, and occupied ones stay. */
 static void test_places(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* the rows of opcodes.def: each against an evaluation of its own in long double, and its names. */
+/* The rows of opcodes.def: each compared with an independent evaluation in long double, and its names. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -10,7 +10,7 @@
 
 typedef long double ld;
 
-/* what the sentence of the row says, written apart from the row */
+/* The meaning of each row, written independently of it. */
 static ld reference(op_code op, ld a, ld b, ld c)
 {
     switch (op) {
@@ -111,7 +111,7 @@ static void values(void **state)
             for (int j = 0; j < N; j++) {
                 double a = at[i], b = at[j], c = 2 * at[j] + 1, got = op_value((op_code)op, a, b, c);
                 ld want = reference((op_code)op, a, b, c);
-                /* outside of the domain both are non-finite */
+                /* outside the domain both are not finite */
                 assert_int_equal(!!isfinite(got), !!isfinite(want));
                 if (!isfinite(got))
                     continue;
@@ -124,7 +124,7 @@ static void values(void **state)
     assert_true(isnan(op_value(OP_NONE, 1, 2, 3)));
 }
 
-/* an operand past the arity does not count */
+/* operands beyond the arity do not matter */
 static void arities(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* parse: trees, places, documentation, messages, limits; and that no text whatever breaks it */
+/* parse: trees, places, documentation, messages, limits; no text may crash it. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -32,7 +32,7 @@ static parsed parse(const char *s)
     return parse_n(s, strlen(s));
 }
 
-/* a tree on one line */
+/* A tree on one line. */
 static char *shape(const parsed *p, const ast *n)
 {
     text out = { .a = p->a };
@@ -48,7 +48,7 @@ static char *shape(const parsed *p, const ast *n)
     return out.at;
 }
 
-/* "line:col message [hint] | …" */
+/* "line:col message [hint] | ...". */
 static char *errors(const parsed *p)
 {
     text out = { .a = p->a };
@@ -189,7 +189,7 @@ static void test_statements(void **state)
         check_tree(rows[i][0], rows[i][1]);
 }
 
-/* the newline rule; CRLF and a byte order mark are no matter */
+/* The newline rule; CRLF and a byte order mark make no difference. */
 static void test_lines(void **state)
 {
     parsed p = parse("\xEF\xBB\xBFlet a = f(1,\r\n 2\r\n)\r\nlet b = 1 +\r\n\r\n 2 # c\r\n;;\n\n"
@@ -410,7 +410,7 @@ static void test_keywords(void **state)
     assert_string_equal(keyword_list[n - 1], "false");
 }
 
-/* a fixed stream of numbers: the same texts at every run */
+/* A fixed stream of numbers: the same texts in every run. */
 static unsigned draw(uint64_t *s, unsigned n)
 {
     *s ^= *s << 13, *s ^= *s >> 7, *s ^= *s << 17;
@@ -425,7 +425,7 @@ static bool has_error(const ast *n)
     return e;
 }
 
-/* What does not parse is said; fmt gives the same twice, or nothing when the text does not lex. */
+/* Errors are reported; fmt twice gives the same text, or nothing if the text has invalid tokens. */
 static void check_any(const char *s, size_t n)
 {
     parsed p = parse_n(s, n);

@@ -1,6 +1,6 @@
-/* Every function in every position, every law in every attribute, every option of every backend: each text is
-   answered, or refused with its place.  The lists are those of the program, so a new row is tried by itself.
- */
+/* Every function in every position, every law in every attribute, every option of every backend: each text
+   gets an answer, or an error with its place. The lists are those of the program, so new rows are tested
+   automatically. */
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -48,14 +48,14 @@ static void on_err(void *ud, const char *t, size_t n)
     said[said_n] = 0;
 }
 
-/* long runs are ended: how they begin is what counts here */
+/* Ends long runs: only their start matters here. */
 static int on_ask(void *ud)
 {
     (void)ud;
     return ++asked > 2;
 }
 
-/* every error names its place in the text */
+/* Every error has a place in the text. */
 static bool is_located(void)
 {
     for (const char *p = said; (p = strstr(p, "error:")); p++) {
@@ -123,7 +123,7 @@ static const char *const kinds[] = {
     "random()",
 };
 
-/* %s is the expression; each text is a position */
+/* %s is the expression; each text is a position. */
 static const char *const positions[] = {
 #define MODEL "model m { param k = 2; fn f(s) = 2*s; dof x = 1, y = 0, x' = 1; constraint c: x >= -5; "
 #define RUN   "\nrun m for 0.01 with sweeping(h = 0.005)"
@@ -213,7 +213,8 @@ static void try_everywhere(const char *expression)
     }
 }
 
-/* `part` of the positions for one kind of argument: all of them over the kinds of a function */
+/* Tests a part of the positions for one kind of argument, so that all kinds of arguments together cover all
+   positions. */
 static void try_function(const builtin *b, const char *name)
 {
     static size_t turn;
@@ -297,7 +298,7 @@ static void test_laws(void **state)
     report();
 }
 
-/* every attribute with what it takes, and constraints of rates: a backend runs it or refuses it by name */
+/* Every attribute with its arguments, and constraints on rates: a backend runs it or refuses it by name. */
 static const char *const given[] = {
     "x >= 0 { adhesion = 1 }",
     "x >= 0 { simultaneous = cascade }",
@@ -325,7 +326,7 @@ static void test_given(void **state)
     report();
 }
 
-/* one model of each kind; what a backend does not run it refuses */
+/* One model of each kind; a backend runs it or refuses it. */
 static const char *const models[] = {
     "model m { dof x = 1, x' = 0; x'' = -9.81; constraint c: x >= 0 { impact = newton(0.5) } }\nrun m for "
     "0.1",

@@ -1,6 +1,5 @@
-/* The short way that most steps of small models go gives the bytes of the general one, and so do columns that
-   are made when they are read: each model is run by all these ways, and all that is kept of the runs is
-   compared. */
+/* The fast steps of small models give the same bytes as the general ones, and so do columns that are computed
+   when they are read: each model is run in all these ways, and everything that the runs store is compared. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -21,8 +20,8 @@ enum { WAITS = -1 };
 typedef struct {
     const char *text; /* a model m */
     double duration, h, theta;
-    /* of the steps that go the short way, at least; 0: none does; WAITS: none, but accelerations are made
-       later where all samples are kept */
+    /* The least fraction of the steps that are fast; 0: none are; WAITS: none, but accelerations are computed
+       later if all samples are stored. */
     double share;
 } sample_model;
 
@@ -104,7 +103,7 @@ static void same_results(const results *a, const results *b, const char *of)
     assert_string_equal(a->solver, b->solver);
 }
 
-/* figures and values that need no column, then the columns one after the other */
+/* First numbers and values that need no column, then the columns one after the other. */
 static void same_later(results *later, const results *now, const sample_model *m)
 {
     int64_t last = now->samples - 1;
@@ -117,7 +116,7 @@ static void same_later(results *later, const results *now, const sample_model *m
         results_acc(later, at, acc);
         same_bytes("q'' of a sample", acc, now->acc + (size_t)at * nq, nq * sizeof *acc, 1, m->text);
     }
-    if (m->share <= 0) { /* general models make all other columns at once */
+    if (m->share <= 0) { /* general models compute all other columns at once */
         bool all = later->samples == later->count.steps + 1;
         assert_true((later->disk.later != NULL) == (m->share == WAITS && all));
         assert_non_null(later->energy);
@@ -183,7 +182,7 @@ static void all_same(const sample_model *m, size_t n)
 
 #define BALL(e) "model m { dof y = 1, y' = 0; y'' = -9.81; constraint floor: y >= 0 { impact = " e " } }"
 
-/* flight, impacts, rest; a floor that sinks */
+/* Flight, impacts, rest; a sinking floor. */
 static void balls(void **state)
 {
     (void)state;
@@ -200,7 +199,7 @@ static void balls(void **state)
         /* it lands exactly at the end of a step */
         { "model m { dof y = 0.5, y' = -1; y'' = 0; constraint floor: y >= 0 { impact = newton(0.25) } }", 2,
           0.015625, 0.5, 0.9 },
-        /* the same, and 0.5 + 0.1 is less than 6*0.1 */
+        /* the same, but 0.5 + 0.1 is less than 6*0.1 */
         { "model m { dof y = 0.6, y' = -1; y'' = 0; constraint floor: y >= 0 { impact = newton(0.25) } }", 2,
           0.1, 0.5, 0.7 },
     };
@@ -213,7 +212,7 @@ static void balls(void **state)
     "u'' + K*u = [cos(t), 0.2*sin(3*t)]\n"  \
     "constraint wall: u[1] <= 0 { friction = coulomb(0.4), " e " } }"
 
-/* impacts, stick and slip under forces that change */
+/* Impacts, stick and slip with changing forces. */
 static void friction_with_impacts(void **state)
 {
     (void)state;
@@ -231,7 +230,7 @@ static void friction_with_impacts(void **state)
     ALL(m);
 }
 
-/* a block in stick and slip: constant forces, forces in time, springs and dampers, a belt */
+/* A block in stick and slip: constant forces, forces in time, springs and dampers, a belt. */
 static void blocks(void **state)
 {
     (void)state;
@@ -250,7 +249,7 @@ static void blocks(void **state)
     ALL(m);
 }
 
-/* held from both sides, and springs with dampers at a stop */
+/* Equalities, and springs with dampers at a stop. */
 static void bilateral_and_stops(void **state)
 {
     (void)state;
@@ -273,7 +272,8 @@ static void bilateral_and_stops(void **state)
     ALL(m);
 }
 
-/* forces of which parts, all or nothing depend on time alone: these are computed for many steps at once */
+/* Forces that depend only on time, in part, completely or not at all: these are computed for many steps at
+   once. */
 static void forces_in_time(void **state)
 {
     (void)state;
@@ -296,7 +296,7 @@ static void forces_in_time(void **state)
     ALL(m);
 }
 
-/* more dofs than a copy is made for, matrices of other shapes, more contacts than one */
+/* More dofs than copies are compiled for, matrices of other forms, more than one contact. */
 static void larger_models(void **state)
 {
     (void)state;
@@ -324,7 +324,7 @@ static void larger_models(void **state)
     ALL(m);
 }
 
-/* many contacts: accelerations are those of chains of them, with and without friction */
+/* Many contacts: accelerations are those of chains, with and without friction. */
 static void stacks(void **state)
 {
     (void)state;
@@ -334,7 +334,7 @@ static void stacks(void **state)
           "constraint floor: z[1] >= 0.005\n"
           "constraint pair[i in 1..39]: z[i + 1] - z[i] >= 0.01 }",
           0.6, 1e-3, 0.5, WAITS },
-        /* reactions of so many are not kept */
+        /* the reactions of so many contacts are not stored */
         { "model m { dof z[i in 1..40] = 0.01*i + 0.001*i^2\n"
           "for i in 1..40 { kinetic z[i]'^2/2; potential 9.81*z[i] }\n"
           "constraint floor: z[1] >= 0.005\n"

@@ -1,4 +1,4 @@
-/* rates: Newton's matrix by the dofs of bodies, against the products that it stands for. */
+/* rates: Newton's matrix in the dofs of bodies, compared with the products that it represents. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,7 +14,7 @@
 enum { BODIES = 5, POINTS = 8, DOFS = 6, ROWS = 3 };
 enum { CONTACTS = BODIES * POINTS };
 
-/* a ring of bodies; each touches the next one at many points */
+/* A ring of bodies; each touches the next one at many points. */
 typedef struct {
     arena *a;
     contact_list list;
@@ -45,7 +45,7 @@ static void ring_new(ring *x)
         x->listed[c] = c;
         x->cones[c] = (cone){ .kind = CONE_UNILATERAL, .row = ROWS * c, .d = 2, .mu = 0.4 };
         for (int k = 0; k < WIDE; k++)
-            l->dof[c * WIDE + k] = 10 + DOFS * body[k / DOFS] + k % DOFS; /* others stand before them */
+            l->dof[c * WIDE + k] = 10 + DOFS * body[k / DOFS] + k % DOFS; /* other dofs precede them */
         for (int k = 0; k < ROWS * WIDE; k++)
             l->J[c * ROWS * WIDE + k] = draw(x);
         l->dof_at[c + 1] = (c + 1) * WIDE;
@@ -92,7 +92,7 @@ static void test_factors(void **state)
     arena_free(x.a);
 }
 
-/* W r by dofs is J K^T r */
+/* W r by dofs is J K^T r. */
 static void test_times(void **state)
 {
     (void)state;
@@ -118,7 +118,7 @@ static void test_times(void **state)
     arena_free(x.a);
 }
 
-/* Few contacts of many dofs are not worth it. */
+/* It is not worth it for few contacts with many dofs. */
 static void test_worth(void **state)
 {
     (void)state;
@@ -133,7 +133,7 @@ static void test_worth(void **state)
     arena_free(x.a);
 }
 
-/* A start that is off by a little is polished; one that is far is left as it is. */
+/* A close start is polished; a distant one is left unchanged. */
 static void test_start(void **state)
 {
     (void)state;
@@ -141,7 +141,7 @@ static void test_start(void **state)
     ring_new(&x);
     rate_factors *f = rate_factors_new(x.a, &x.p);
     double u[ROWS * CONTACTS], is[ROWS * CONTACTS];
-    for (int c = 0; c < CONTACTS; c++) { /* every contact sticks: b is what these reactions take away */
+    for (int c = 0; c < CONTACTS; c++) { /* every contact sticks: b cancels these reactions */
         double *r = is + ROWS * c;
         r[0] = 1 + 0.5 * draw(&x);
         r[1] = 0.1 * draw(&x);

@@ -1,4 +1,4 @@
-/* the interactive session through a pseudo-terminal: completion, history, paste, interrupts */
+/* The interactive session in a pseudo-terminal: completion, history, paste, interrupts. */
 #define _GNU_SOURCE
 #include <poll.h>
 #include <pty.h>
@@ -40,7 +40,7 @@ static void terminal_open(terminal *t)
     _exit(127);
 }
 
-/* waits for a text, for some seconds; forgets what came before its end */
+/* Waits some seconds for a text; discards the output up to its end. */
 static int sees(terminal *t, const char *what)
 {
     for (int tries = 0; tries < 200; tries++) {
@@ -79,7 +79,7 @@ static int terminal_close(terminal *t)
     int status = -1;
     char rest[4096];
     for (int k = 0; k < 400 && waitpid(t->pid, &status, WNOHANG) == 0; k++) {
-        /* again now and then: keys typed before the session reads a line belong to the terminal, not to it */
+        /* repeated, because keys typed before the session reads a line are processed by the terminal */
         if (k % 20 == 0 && write(t->fd, "\x15\x04", 2) != 2)
             usleep(50000);
         struct pollfd p = { .fd = t->fd, .events = POLLIN };
@@ -172,7 +172,7 @@ static void an_interrupt_stops_a_run_not_the_session(void **state)
     assert_int_equal(terminal_close(&t), 0);
 }
 
-/* the prompt comes back and the session answers */
+/* The prompt returns and the session answers. */
 static void answers(terminal *t)
 {
     types(t, "40 + 2\n");
@@ -202,7 +202,7 @@ static void interrupts_never_end_the_session(void **state)
     types(&t, "\x03");
     assert_true(sees(&t, "cdl> "));
     answers(&t);
-    types(&t, "model lost {\n"); /* within a block, which is dropped */
+    types(&t, "model lost {\n"); /* within a block, which is discarded */
     assert_true(sees(&t, "...> "));
     types(&t, "\x03");
     assert_true(sees(&t, "cdl> "));
@@ -222,7 +222,7 @@ static void interrupts_never_end_the_session(void **state)
     assert_true(sees(&t, "partial results are kept"));
     assert_true(sees(&t, "cdl> "));
     answers(&t);
-    types(&t, ":time run ball for 1e7 with sweeping(h = 1e-4, every = 1)\n"); /* twice and thrice */
+    types(&t, ":time run ball for 1e7 with sweeping(h = 1e-4, every = 1)\n"); /* two and three times */
     usleep(700000);
     for (int k = 0; k < 5; k++)
         types(&t, "\x03");
@@ -232,7 +232,7 @@ static void interrupts_never_end_the_session(void **state)
     answers(&t);
     types(&t, "fn h(a, b) = if a == 0 then b else h(a-1, b+0.1*a) + h(a-1, b-0.1*a*a)\n");
     assert_true(sees(&t, "cdl> "));
-    types(&t, "h(150, 0.5)\n"); /* in a value */
+    types(&t, "h(150, 0.5)\n"); /* while a value is computed */
     usleep(500000);
     types(&t, "\x03");
     assert_true(sees(&t, "interrupted"));

@@ -1,4 +1,4 @@
-/* hashes and counter-based draws against published vectors */
+/* Hashes and counter-based random numbers compared with published vectors. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -44,7 +44,7 @@ static void sha256_million(void **state)
     assert_string_equal(hex, "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
 }
 
-/* of the kat_vectors file of Random123 */
+/* from the kat_vectors file of Random123 */
 static void philox_vectors(void **state)
 {
     static const struct {

@@ -1,5 +1,5 @@
-/* Elements of rods: the tangent against differences of the residual, rigid motions, energies against
- * residuals. */
+/* Elements of rods: the tangent compared with differences of the residual, rigid motions, energies compared
+   with residuals. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -21,7 +21,7 @@ typedef struct {
     double s[4], v0[9], u0[9], r[12], q[16];
 } bar;
 
-/* an element bent, twisted, sheared and stretched at random, with a reference that is bent too */
+/* An element with random bending, twist, shear and stretch, and a bent reference shape. */
 static void bar_make(bar *b)
 {
     memset(b, 0, sizeof *b);
@@ -42,7 +42,7 @@ static void bar_make(bar *b)
                  A[9] = { 1, 0.1, 0, 0.1, 2, 0.2, 0, 0.2, 1.5 };
     memcpy(b->m.B, B, sizeof B);
     memcpy(b->m.A, A, sizeof A);
-    /* every second bar has sections that differ from one point of integration to the next */
+    /* every second bar has sections that differ between points of integration */
     static double sections[18 * ROD_GAUSS];
     static int made;
     for (int k = 0; k < 18 * ROD_GAUSS; k++)
@@ -112,7 +112,7 @@ static void test_tangent_is_slope(void **st)
     }
 }
 
-/* a rigid motion changes no strain, and forces turn with it */
+/* A rigid motion changes no strain, and forces rotate with it. */
 static void test_rigid_motion(void **st)
 {
     (void)st;
@@ -165,7 +165,7 @@ static void test_rotations(void **st)
     }
 }
 
-/* forces that follow an increment: the linear part of the change */
+/* Forces that follow an increment: the linear part of the change. */
 static void test_forces_follow(void **st)
 {
     (void)st;
@@ -185,7 +185,7 @@ static void test_forces_follow(void **st)
 }
 
 /* ---- forces over a step of time ---- */
-/* a bar and where it is after a step: a large turn of all, and much bending */
+/* A bar and its state after a step: a large rotation of everything, and much bending. */
 static void bar_step(bar *b, bar *c, double turn, double bend)
 {
     double dx[ROD_DOFS], th[3] = { turn * uniform(), turn * uniform(), turn * uniform() },
@@ -205,8 +205,8 @@ static void bar_step(bar *b, bar *c, double turn, double bend)
     }
 }
 
-/* the work is the change of energy; forces and moments about the mean positions add up to nothing; both for
- * steps of any size */
+/* The work is the change of energy; forces, and moments about the mean positions, add up to zero; both for
+   steps of any size. */
 static void test_step_conserves(void **st)
 {
     (void)st;
@@ -235,7 +235,7 @@ static void test_step_conserves(void **st)
     }
 }
 
-/* without a step they are the forces of the state */
+/* Without a step they are the forces of the state. */
 static void test_step_is_state(void **st)
 {
     (void)st;

@@ -1,6 +1,6 @@
-/* Contact and loads of rods: the tangent, friction included, against differences of the residual, in stick
-   and in slip; forces in balance.  With multipliers as unknowns of Newton's method: its linear problem
-   against differences of the equations it solves. */
+/* Contact and loads of rods: the tangent, including friction, compared with differences of the residual, for
+   stick and slip; forces balance. With multipliers as unknowns of Newton's method: its linear problem
+   compared with differences of the equations that it solves. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -18,7 +18,7 @@ static double uniform(void) /* in -1 .. 1 */
     return (double)(int64_t)(state >> 11) / (double)(1ll << 52) - 1;
 }
 
-/* kernels that are constants, and one that is its input */
+/* Kernels that are constants, and one that returns its input. */
 static kernel constants(arena *a, int n, const double *x)
 {
     double *c = arena_array(a, double, n);
@@ -69,8 +69,8 @@ typedef struct {
     rod_work w;
 } fixture;
 
-/* two bent rods that cross, near to each other or one a little into the other; or the first of them wound up,
- * near to itself; or on a body */
+/* Two crossing bent rods, near each other or slightly overlapping; or the first one coiled, near itself; or
+   on a body. */
 typedef enum { ROD, ITSELF, PLANE, CYLINDER, BALL, ALONG } against;
 
 static rod_pair pair_against(arena *a, against what)
@@ -132,7 +132,7 @@ static void cross(fixture *f, double mu, against what)
     contacts_step(&f->w);
 }
 
-/* the rods, or the first nodes of one, into each other and along each other */
+/* Moves the rods, or the first nodes of one, into each other and along each other. */
 static void push_nodes(rod_work *w, double size, int nodes)
 {
     double *dx = arena_array(w->a, double, w->ndof);
@@ -149,7 +149,7 @@ static void push_nodes(rod_work *w, double size, int nodes)
 static void push(rod_work *w, double size, int nodes)
 {
     push_nodes(w, size, nodes);
-    /* the direction of slip is that of the last time */
+    /* the direction of slip is that of the last iteration */
     for (int k = 0; k < 6; k++)
         contacts_project(w, true);
 }
@@ -191,7 +191,7 @@ static void compare(rod_work *w)
     contacts_project(w, true);
 }
 
-/* time: forces of a step of time */
+/* time: forces of a step in time. */
 static void tangent(double mu, double size, against what, bool time)
 {
     fixture f;
@@ -210,7 +210,7 @@ static void tangent(double mu, double size, against what, bool time)
         for (int k = 0; k < 3; k++)
             sum[k] += res[6 * i + k];
     for (int k = 0; k < 3; k++)
-        assert_true(fabs(sum[k]) < 1e-12); /* what acts on one acts on the other */
+        assert_true(fabs(sum[k]) < 1e-12); /* action equals reaction */
     arena_free(f.a);
 }
 
@@ -233,7 +233,7 @@ static void test_slip(void **st)
     tangent(0.1, 5e-3, ROD, true);
 }
 
-/* where rods lie along each other, forces stick and slip by hats */
+/* If rods lie along each other, forces stick and slip by hats. */
 static void test_along(void **st)
 {
     (void)st;
@@ -243,7 +243,7 @@ static void test_along(void **st)
 }
 
 /* ---- the potential of a descent ---- */
-/* contact forces at a state a little off, and their potential */
+/* Contact forces at a nearby state, and their potential. */
 static double force_near(rod_work *w, const double *pos, const double *rot, int dof, double by, double *res)
 {
     double *dx = arena_array(w->a, double, w->ndof);
@@ -257,7 +257,8 @@ static double force_near(rod_work *w, const double *pos, const double *rot, int 
     return contacts_energy(w);
 }
 
-/* forces are its slopes, the tangent that of the forces; counts the pairs that stick and those that slip */
+/* Forces are derivatives of the potential, the tangent that of the forces; counts sticking and slipping
+   pairs. */
 static void potential(double mu, double size, against what, int *seen)
 {
     fixture f;
@@ -304,7 +305,7 @@ static void test_potential(void **st)
     (void)st;
     for (against what = ROD; what <= ALONG; what++) {
         int seen[STATUS_SLIP + 1] = { 0 };
-        for (double mu = 0.05; mu < 1; mu *= 3) /* more friction leaves fewer pairs on bodies */
+        for (double mu = 0.05; mu < 1; mu *= 3) /* with more friction there are fewer pairs on bodies */
             for (double size = 1e-4; size < 1e-2; size *= 5)
                 potential(mu, size, what, seen);
         assert_true(seen[STATUS_STICK] > 0 && seen[STATUS_SLIP] > 0);
@@ -312,10 +313,11 @@ static void test_potential(void **st)
 }
 
 /* ---- multipliers as unknowns ---- */
-/* Unknowns are the state, the normal force lambda and the tangential one l of each pair, in the frame of the
-   other section.  Equations: balance; gap = 0; slip = 0 across the normal, or tau = mu lambda x/|x|, x = tau
-   - r slip.  A little give is left to the first two: gap + (lambda - lambda0)/hard = 0, the like for slip. */
-enum { OWN = 4 }; /* of a pair */
+/* Unknowns are the state, the normal force lambda and the tangential force l of each pair, in the frame of
+   the other section. Equations: balance; gap = 0; slip = 0 across the normal, or tau = mu lambda x/|x|, x =
+   tau - r slip. The equations for gap and slip have a small compliance: gap + (lambda - lambda0)/hard = 0,
+   and similarly for slip. */
+enum { OWN = 4 }; /* unknowns of a pair */
 typedef struct newton {
     rod_work *w;
     double r, *pos, *rot;
@@ -341,7 +343,7 @@ static void tangential(const double *N, const double *v, double *out)
         out[i] = v[i] - dot3(N, v) * N[i];
 }
 
-/* the equations of a pair at the state; tau: its friction */
+/* The equations of a pair in the state; tau: its friction. */
 static void pair_equations(const newton *u, const touch *c, const touch *base, double *eq, double *tau)
 {
     const rod_contacts *k = u->w->contact;
@@ -362,8 +364,8 @@ static void pair_equations(const newton *u, const touch *c, const touch *base, d
                         : tau[i] - k->mu[0] * c->lambda * x[i] / norm3(x) + base->N[i] * dot3(base->N, Rl);
 }
 
-/* all equations, the unknown `which` moved by h (-1: none): balance, then those of the pairs; tau of the
- * pairs */
+/* All equations, with the unknown `which` changed by h (-1: none): balance, then those of the pairs; tau of
+   the pairs. */
 static void equations(newton *u, int which, double h, double *eq, double *tau)
 {
     rod_work *w = u->w;
@@ -386,7 +388,7 @@ static void equations(newton *u, int which, double h, double *eq, double *tau)
             c->l[own - 1] += h;
         pair_equations(u, c, &u->base.at[i], eq + w->ndof + OWN * i, tau + 3 * i);
     }
-    k->stiff = false; /* springs without stiffness, bound to nothing: what acts are the multipliers */
+    k->stiff = false; /* springs without stiffness: only the multipliers act */
     k->tresca[0] = true;
     k->mu[0] = 1e9 * mu;
     k->k[0] = 0;
@@ -399,7 +401,7 @@ static void equations(newton *u, int which, double h, double *eq, double *tau)
     memcpy(k->list.at, u->base.at, u->base.n * sizeof *u->base.at);
 }
 
-/* all derivatives: J[row * wide + column]; T: those of the tau */
+/* All derivatives: J[row * wide + column]; T: those of tau. */
 static void differences(newton *u, int wide, int m, double *J, double *T)
 {
     double *p = arena_array(u->w->a, double, wide), *q = arena_array(u->w->a, double, wide),
@@ -415,7 +417,7 @@ static void differences(newton *u, int wide, int m, double *J, double *T)
     }
 }
 
-/* the multipliers' increments out of the whole: y = -D^-1 (g + C x) */
+/* The increments of multipliers from the whole system: y = -D^-1 (g + C x). */
 static void own_increments(rod_work *w, const double *J, const double *eq, int wide, int pair,
                            const double *x, double *y)
 {
@@ -434,8 +436,8 @@ static void own_increments(rod_work *w, const double *J, const double *eq, int w
     factor_solve(&f, b, y);
 }
 
-/* residual and tangent of the code in the direction x, against the whole system with the multipliers
- * eliminated; then the multipliers themselves */
+/* Residual and tangent of the code in the direction x, compared with the whole system after eliminating
+   multipliers; then the multipliers themselves. */
 static void compare_newton(newton *u, double slope)
 {
     rod_work *w = u->w;
@@ -510,7 +512,7 @@ static void unknowns(double mu, against what, contact_status status, bool time)
             list->at[n++] = list->at[i];
     list->n = n;
     k->hard[0] = 100;
-    k->k[0] = 1e-12; /* of what is open, sticks or slips the multipliers alone decide */
+    k->k[0] = 1e-12; /* only the multipliers decide whether pairs are open, stick or slip */
     k->grip = 20 / k->k[0];
     newton u = { .w = &f.w,
                  .r = 20,
@@ -523,7 +525,7 @@ static void unknowns(double mu, against what, contact_status status, bool time)
         touch *c = &list->at[i];
         c->lambda = 2 + uniform() / 2;
         c->turned = 0;
-        /* far from where slip becomes stick */
+        /* far from the transition between slip and stick */
         for (int j = 0; j < 3; j++)
             c->l[j] = mu > 0 ? 0.2 + 0.05 * uniform() : 0;
     }
@@ -540,15 +542,15 @@ static void test_unknowns(void **st)
     (void)st;
     for (against what = ROD; what <= BALL; what++) {
         unknowns(0, what, STATUS_STICK, false);
-        unknowns(0.5, what, STATUS_STICK, false); /* more friction leaves fewer pairs on bodies */
+        unknowns(0.5, what, STATUS_STICK, false); /* with more friction there are fewer pairs on bodies */
         unknowns(0.05, what, STATUS_SLIP, false);
     }
     unknowns(50, ROD, STATUS_STICK, true);
     unknowns(0.05, ROD, STATUS_SLIP, true);
 }
 
-/* dead and follower loads, at a point and along the rod, on a rod bent at random; in time: after a step that
- * bent it, with its inertia */
+/* Dead and follower loads, at a point and along the rod, on a randomly bent rod; in time: after a step that
+   bent it, with its inertia. */
 static void loads(bool time)
 {
     arena *a = arena_new(&allocator_libc, NULL);

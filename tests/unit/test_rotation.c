@@ -1,5 +1,5 @@
-/* Rotations: Cayley's map and back, rates against differences, rotation vectors at all angles, orthogonal for
-   ever. */
+/* Rotations: Cayley's map and back, rates compared with differences, rotation vectors at all angles,
+   orthogonality after many steps. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -42,7 +42,7 @@ static void test_cayley(void **unused)
         assert_true(rotation_defect(C) < 1e-15);
         rotation_uncayley(C, y);
         assert_true(apart(x, y, 3) <= 1e-13 * (1 + fabs(x[0]) + fabs(x[1]) + fabs(x[2])));
-        /* about its axis by 2 atan(|x|/2) */
+        /* a rotation about its axis by 2 atan(|x|/2) */
         double phi[3], angle = 0, size = 0;
         rotation_vector(C, phi);
         for (int k = 0; k < 3; k++) {
@@ -54,7 +54,7 @@ static void test_cayley(void **unused)
     }
 }
 
-/* A' = A [w], A'' = A ([w]^2 + [w']), by central differences of x + t v + t^2 a/2 */
+/* A' = A [w], A'' = A ([w]^2 + [w']), by central differences of x + t v + t^2 a/2. */
 static void test_rates(void **unused)
 {
     (void)unused;
@@ -75,7 +75,7 @@ static void test_rates(void **unused)
         rotation_rates(x, w, dw);
         for (int k = 0; k < 3; k++) {
             int j = (k + 1) % 3, l = (k + 2) % 3;
-            double first = 0, second = 0; /* entry (l, j) of A^T A' and of A^T A'' */
+            double first = 0, second = 0; /* Entry (l, j) of A^T A' and of A^T A''. */
             for (int r = 0; r < 3; r++) {
                 double at = R[1][3 * r + l], up = R[2][3 * r + j], down = R[0][3 * r + j],
                        mid = R[1][3 * r + j];
@@ -142,7 +142,7 @@ static void test_defect(void **unused)
     assert_true(rotation_defect(R) < 1e-15);
 }
 
-/* the same motion about other bases */
+/* The same motion with other bases. */
 static void test_centre(void **unused)
 {
     (void)unused;
@@ -166,7 +166,7 @@ static void test_centre(void **unused)
             turns_keep(&p, base, to[0], to[1], to[2]);
         }
         assert_true(apart(kept[0], again[0], 24) < 1e-14);
-        /* bases half way to another state */
+        /* bases halfway to another state */
         double q1[8], v1[8], ends[2][2][8];
         for (int k = 0; k < 8; k++) {
             q1[k] = q[k] + 0.5 * uniform();

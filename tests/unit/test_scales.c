@@ -1,10 +1,10 @@
-/* The same physics at every scale: every run of tests/run and examples again in other units, drawn at random
-   (tests/scales/rescale.h), and the results compared.
-       test_scales [WORD ...]          files with one of these words in their names, all of their runs
-   CDL_SCALES_SEED draws other units, CDL_SCALES_ONLY names the kinds that are drawn (T time, L length, M
-   mass, G gaps, Q dofs, X U K of fields and rods, R rows of inclusions), CDL_SCALES_ALL prints every run,
-   CDL_SCALES_SAME is what may differ, and shows where more does for the first time. The program is linked
-   with backend_find and backend_choose wrapped, so that it sees each run on its way to the backend, and
+/* The same physics at every scale: every run of tests/run and examples is repeated in other units, drawn at
+   random (tests/scales/rescale.h), and the results are compared.
+       test_scales [WORD ...]          files with one of these words in their names, with all of their runs
+   CDL_SCALES_SEED selects other units. CDL_SCALES_ONLY names the kinds that are drawn (T time, L length, M
+   mass, G gaps, Q dofs, X U K of fields and rods, R rows of inclusions). CDL_SCALES_ALL prints every run.
+   CDL_SCALES_SAME sets the permitted difference, and shows where it is first exceeded. The program is linked
+   with wrappers of backend_find and backend_choose, so that it sees each run before the backend does, and
    without plots and files. */
 #include <dirent.h>
 #include <stdio.h>
@@ -22,8 +22,8 @@ static const char LONG[] = "takes longer than 1 s; runs when it is named";
 static const struct exception {
     const char *file;
     int run;          /* 0: all */
-    double tolerance; /* INFINITY: how it ends is compared; NAN: it is not run */
-    const char *keep; /* units that stay as they are, by their letters */
+    double tolerance; /* INFINITY: only the end status is compared; NAN: it is not run */
+    const char *keep; /* units that are not changed, by their letters */
     const char *why;
 } exceptions[] = {
     { "schatzman.cdl", 2, NAN, "", "the force passes through all sizes down to the smallest number" },
@@ -46,19 +46,20 @@ static const struct exception {
     { "capstan.cdl", 0, NAN, "", LONG },
     { "plectoneme.cdl", 0, NAN, "", LONG },
 };
-/* equilibria of rods are found to 1e-8 of their forces, which buckled states and double roots multiply */
+/* Equilibria of rods are found to 1e-8 of their forces; buckled states and double roots amplify this error.
+ */
 static const double RODS = 1e-6;
-/* units are powers of two: what depends on none is the same to the last bit, and piles, which are chaotic,
-   would show anything else */
+/* Units are powers of two: results that do not depend on them are equal to the last bit. For piles, which are
+   chaotic, any dependence would be visible. */
 static const double SAME = 1e-12;
 
-/* ---- what is known of the file at hand ---- */
+/* ---- the current file ---- */
 enum { RUNS_OF_A_FILE = 6 }; /* unless it is named */
 typedef struct file_state {
     const char *name;
     bool named;
-    int runs, compared, failed, left; /* left: runs that were not compared, as there are many */
-    const struct exception *apart;    /* of the run at hand */
+    int runs, compared, failed, left; /* left: runs that were not compared, because there are many */
+    const struct exception *apart;    /* of the current run */
 } file_state;
 static file_state now;
 
@@ -79,7 +80,7 @@ static double draw(void)
     return (double)(x >> 11) / 9007199254740992.0;
 }
 
-/* a power of 4 between these two; CDL_SCALES_ONLY names the units that are drawn, by their letters */
+/* A power of 4 in this range; CDL_SCALES_ONLY names the units that are drawn, by their letters. */
 static double draw_unit(char name, double lo, double hi)
 {
     const char *only = getenv("CDL_SCALES_ONLY");
@@ -121,7 +122,7 @@ static units draw_units(const program *p, arena *a)
     return u;
 }
 
-/* the options in these units */
+/* The options in these units. */
 static run_options options_in(const backend *b, const run_options *o, const program *p, units *u)
 {
     run_options r = *o;
@@ -129,7 +130,7 @@ static run_options options_in(const backend *b, const run_options *o, const prog
     double T = r.duration;
     r.duration /= u->T;
     r.every /= u->T;
-    /* steps of a documented size in seconds where none is given */
+    /* steps with a documented default size in seconds */
     bool cones = p->inclusion && p->inclusion->ncone;
     if (!p->rod && (!strcmp(b->name, "sweeping") || !strcmp(b->name, "auglag") || cones))
         for (int k = 0; k < b->noption; k++)
@@ -149,13 +150,13 @@ static run_options options_in(const backend *b, const run_options *o, const prog
 }
 
 /* ---- comparison ---- */
-static double tolerance; /* of the run at hand */
+static double tolerance; /* of the current run */
 typedef struct difference {
-    double worst; /* over the size of what is compared */
+    double worst; /* relative to the size of the compared numbers */
     const char *what;
     double t;
     int64_t k;
-    double first; /* time of the first that is too large */
+    double first; /* time of the first difference that is too large */
     const char *first_what;
 } difference;
 
@@ -181,9 +182,8 @@ static double largest(const double *x, int64_t n)
     return most;
 }
 
-/* What a dof that rests is measured by: a thousandth of the rate that it had with the energy of another one,
-   since contacts are solved to 1e-12 of that.
-   NULL: masses are not known. */
+/* Scales of the rates of dofs at rest: a thousandth of the rate that the dof would have with the energy of
+   another one, because contacts are solved to 1e-12 of that. NULL: masses are not known. */
 static double *least_rates(const results *r, arena *a)
 {
     const program *p = r->prog;
@@ -210,8 +210,8 @@ static double *least_rates(const results *r, arena *a)
     return least;
 }
 
-/* n numbers in each row, beside those of the other run by their units; least: sizes of them at least, by
-   `time` */
+/* Compares n numbers of each row with those of the other run times their units; least: their least scales,
+   multiplied by `time`. */
 static void compare_columns(difference *d, const char *what, const results *r, const double *x,
                             const double *y, int64_t n, const double *unit, double by, int32_t *group,
                             const double *least, double time)
@@ -245,7 +245,7 @@ static bool same_times(const results *r, const results *s, double T)
     return true;
 }
 
-/* steps of another size: what lies between the samples of the other run */
+/* For steps of different size: interpolates between the samples of the other run. */
 static void compare_between(difference *d, const results *r, const results *s, const units *u,
                             const int32_t *group, const double *least)
 {
@@ -284,7 +284,7 @@ static void compare_motion(difference *d, const results *r, const results *s, co
     }
 }
 
-/* reactions are determined where contacts have no more rows than there are dofs */
+/* Reactions are unique if contacts have at most as many rows as there are dofs. */
 static bool reactions_unique(const program *p)
 {
     int64_t rows = 0;
@@ -367,7 +367,7 @@ static void compare_rods(difference *d, const results *r, const results *s, cons
     double size = largest(x->r, 3 * nodes), top = 0;
     for (int64_t k = 0; k < 3 * nodes; k++)
         differ(d, "place of a node", x->r[k], y->r[k] * u->X, size, 0, k);
-    /* where moments hold a rod, its forces are measured by them */
+    /* if moments hold a rod, its forces are compared with these */
     for (int64_t k = 0; k < nodes; k++)
         top = fmax(top, fmax(largest(x->reaction + 6 * k, 3), largest(x->reaction + 6 * k + 3, 3) / size));
     for (int64_t k = 0; k < 6 * nodes; k++)
@@ -407,7 +407,7 @@ static double seconds(void)
     return (double)clock() / CLOCKS_PER_SEC;
 }
 
-/* a run that takes far longer than the other one is another run */
+/* A run that takes much longer than the original is a different run. */
 static bool too_long(void *ud, double done)
 {
     (void)done;

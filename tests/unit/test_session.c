@@ -1,4 +1,4 @@
-/* The session through its public face. */
+/* The session through its public header. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdbool.h>
@@ -11,7 +11,7 @@
 #include <cmocka.h>
 #include "cdl.h"
 
-/* what a session said */
+/* The output of a session. */
 typedef struct {
     char out[1 << 16], err[1 << 16];
     size_t nout, nerr;
@@ -194,7 +194,7 @@ static void failed_runs_are_told(void **state)
         run(s, "model m { dof x = 0\n x*x'' = 1 }\nrun m for 1\nlet q = x(1)\nexpect x(1) == 0\nx(1)\n"),
         CDL_SOLVER);
     assert_has(h.err, "error: the mass matrix is not positive definite at t = 0");
-    assert_null(strstr(h.err, "unknown")); /* what depends on it is left out */
+    assert_null(strstr(h.err, "unknown")); /* what depends on it is omitted */
     assert_int_equal(cdl_finish(s), CDL_SOLVER);
     assert_has(h.out, "1 not tried");
     assert_int_equal(run(s, "run m for\n"), CDL_MODEL);
@@ -213,7 +213,7 @@ static void parameters_from_outside(void **state)
     assert_int_equal(cdl_set_param(s, "e", "1/4"), CDL_OK);
     assert_int_equal(cdl_set_param(s, "a", "7"), CDL_OK);
     assert_int_equal(cdl_set_param(s, "e", "1/"), CDL_USAGE);
-    assert_int_equal(run(s, ball), CDL_USAGE); /* nothing has an a */
+    assert_int_equal(run(s, ball), CDL_USAGE); /* no object has an `a` */
     assert_has(h.err, "-p a");
     cdl_free(s);
     s = open_session(&h);
@@ -278,7 +278,7 @@ static void definitions_may_be_replaced(void **state)
     assert_int_equal(cdl_set(s, "interactive", "yes"), CDL_OK);
     assert_int_equal(run(s, "let k = 1\nmodel m { dof x = k\n x'' = 0 }\nrun m for 1\n"), CDL_OK);
     assert_int_equal(run(s, "let k = 2\n"), CDL_OK);
-    assert_int_equal(run(s, "run m for 1\n"), CDL_OK); /* the model is compiled anew */
+    assert_int_equal(run(s, "run m for 1\n"), CDL_OK); /* the model is compiled again */
     assert_int_equal(cdl_value(s, "x(1)", &x), CDL_OK);
     assert_float_equal(x, 2, 1e-12);
     assert_int_equal(run(s, "let c = a2, a2 = c\n"), CDL_MODEL);
@@ -323,7 +323,7 @@ static void interruption_keeps_what_there_is(void **state)
     cdl_free(s);
 }
 
-/* a text from what is open: whole, or no text and a status */
+/* A text from an open file: complete, or no text and a status. */
 static void read_streams(void **state)
 {
     (void)state;
@@ -367,7 +367,7 @@ static void layout_and_names(void **state)
     cdl_free(s);
 }
 
-/* an allocator whose n-th request fails */
+/* An allocator whose n-th request fails. */
 typedef struct {
     long left, held;
 } purse;
@@ -389,7 +389,7 @@ static void *purse_grow(void *ud, void *p, size_t n)
     return q;
 }
 
-/* every request fails in turn: the answer is a status, and all memory comes back */
+/* Every request fails in turn: the call returns a status, and all memory is freed. */
 static void memory_may_run_out(void **state)
 {
     static heard h;

@@ -1,6 +1,6 @@
-/* Every solver of the table on recorded step problems of piles (tests/problems): the chain solves them all; a
-   solver that says it solved one left a residual within the tolerance, and the velocities of the chain, but
-   for the problems on which solvers found more than one solution. */
+/* Every solver of the table on recorded step problems of piles (tests/problems): the plans solve them all. A
+   solver that claims success must leave a residual within the tolerance, and the same velocities as the plan,
+   except for problems with several known solutions. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -50,7 +50,8 @@ static contact_problem read_one(const char *path, double *tol, arena *a)
     return p;
 }
 
-enum { LARGE = 1000 }; /* contacts: few solvers come to an end, see pile_at_rest and load_is_shared */
+/* contacts: few solvers succeed on such problems, see pile_at_rest and load_is_shared */
+enum { LARGE = 1000 };
 
 static bool worth_it(int by, const contact_problem *p)
 {
@@ -59,11 +60,11 @@ static bool worth_it(int by, const contact_problem *p)
     if (by == SOLVER_PROXIMAL_LONG || by == SOLVER_PROXIMAL_FIRM)
         return p->n <= 110 && p->cone[0].d < 2;
     if (by == SOLVER_CENTRAL || by == SOLVER_PIECES)
-        return p->n <= 300; /* a short way through the pieces is tried on all */
+        return p->n <= 300; /* a short path through the pieces is tried on all of these */
     return by != SOLVER_LEMKE_QUAD || p->n <= 40;
 }
 
-/* largest difference of velocities, over the largest of those without reactions */
+/* The largest difference of velocities, relative to the largest of those without reactions. */
 static double apart(const contact_problem *p, const double *ref, arena *a)
 {
     double *u = arena_array(a, double, p->m), scale = 0, most = 0;
@@ -75,8 +76,8 @@ static double apart(const contact_problem *p, const double *ref, arena *a)
     return most / scale;
 }
 
-/* Coulomb friction may leave a problem more than one solution.  On these, answers with residuals within the
- * tolerance differ by 0.4 to 14 % of the largest velocity, mostly between warm and cold starts. */
+/* With Coulomb friction a problem may have several solutions. For these, solutions with residuals within the
+   tolerance differ by 0.4 to 14 % of the largest velocity, mostly between warm and cold starts. */
 static bool has_several(const char *path)
 {
     static const char *const names[] = { "hopper_60_0185", "rest_400_0001", "silo_400_0040", "silo_60_0148",
@@ -128,7 +129,7 @@ static void same_velocities(void **state)
 /* ---- every solver of the table on every storage of W ---- */
 enum { SMALL = 9 }; /* contacts */
 
-/* the first contacts of a recorded problem, W in full; smooth: without friction */
+/* The first contacts of a recorded problem, W in full; smooth: without friction. */
 static contact_problem first_contacts(const contact_problem *p, bool smooth, double tol, arena *a)
 {
     int n = p->n < SMALL ? p->n : SMALL, m = 0, *all;
@@ -158,7 +159,7 @@ static contact_problem first_contacts(const contact_problem *p, bool smooth, dou
     return s;
 }
 
-/* W = J D^-1 K^T with J = 2 W, D = 2 and K = 1: as many dofs as rows */
+/* W = J D^-1 K^T with J = 2 W, D = 2 and K = 1: as many dofs as rows. */
 static contact_problem never_formed(const contact_problem *p, coupled_rows *rows, arena *a)
 {
     contact_problem s = *p;
@@ -194,7 +195,7 @@ static contact_problem never_formed(const contact_problem *p, coupled_rows *rows
     return s;
 }
 
-/* the same by its diagonals */
+/* The same stored by its diagonals. */
 static contact_problem by_band(const contact_problem *p, arena *a)
 {
     int kb = 1, m = p->m;
@@ -215,7 +216,7 @@ static contact_problem by_band(const contact_problem *p, arena *a)
     return *s;
 }
 
-/* velocities of `of`, whose W is in full, for the reactions of p */
+/* Difference of the velocities of `of`, whose W is in full, for the reactions of p. */
 static double apart_from(const contact_problem *of, const contact_problem *p, const double *ref, arena *a)
 {
     contact_problem s = *of;
@@ -223,7 +224,7 @@ static double apart_from(const contact_problem *of, const contact_problem *p, co
     return apart(&s, ref, a);
 }
 
-/* its tangent rows alone, with bounds that do not follow from a normal reaction */
+/* Only its tangential rows, with bounds that do not depend on a normal reaction. */
 static contact_problem friction_alone(const contact_problem *p, arena *a)
 {
     contact_problem s = { .n = p->n, .least = p->least, .fine = p->fine, .cone = arena_array(a, cone, p->n) };
@@ -285,7 +286,7 @@ static void every_storage(void **state)
             }
         arena_free(a);
     }
-    /* each algorithm solves most, in one of its settings */
+    /* each algorithm solves most problems, with one of its settings */
     for (int id = 0; id < SOLVERS; id++) {
         bool most = false;
         for (int o = 0; o < SOLVERS; o++)
@@ -296,8 +297,9 @@ static void every_storage(void **state)
     }
 }
 
-/* A pile that comes to rest, where gaps far below g h^2 close.  Sweeps and Newton's method stall on it, and
- * the interior point folds; with a share of the slip in its matrix it passes the folds. */
+/* A pile that comes to rest, in which gaps far below g h^2 close. Sweeps and Newton's method stall on it, and
+   the path of the interior point method folds; with a fraction of the slip in its matrix it passes the folds.
+   */
 static void pile_at_rest(void **state)
 {
     (void)state;
@@ -316,8 +318,8 @@ static void pile_at_rest(void **state)
     }
 }
 
-/* 1000 disks at rest share their load in many ways: from the middle of these a short path leads to the
-   solution, from the reactions that sweeps or the damped interior point end with none does. */
+/* 1000 disks at rest can share their load in many ways: from the centre of these a short path leads to the
+   solution; from the results of sweeps or of the damped interior point method none does. */
 static void load_is_shared(void **state)
 {
     (void)state;
@@ -338,7 +340,7 @@ static void load_is_shared(void **state)
     assert_true(large > 0);
 }
 
-/* Who has another answer, as samples have the mean rates, gets none that takes long. */
+/* If there is an alternative (samples can use mean rates), no slow solver is used. */
 static void little_effort(void **state)
 {
     (void)state;
@@ -353,7 +355,7 @@ static void little_effort(void **state)
         assert_string_equal(p.solver, contact_solvers[SOLVER_DAMPED].name);
         arena_free(a);
     }
-    /* interior points are not tried where sweeps do not come near, unless the problem is small */
+    /* interior points are tried only if sweeps come near, or if the problem is small */
     for (int k = 0; k < plan_plane.n; k++)
         if (plan_plane.step[k].by == SOLVER_DAMPED) {
             assert_true(plan_ends(&plan_plane.step[k], EFFORT_LITTLE, 500, 1e-2));
@@ -363,7 +365,7 @@ static void little_effort(void **state)
         }
 }
 
-/* what is written is read back to the last bit */
+/* A written problem is read back to the last bit. */
 static void text_round_trip(void **state)
 {
     (void)state;
@@ -388,7 +390,7 @@ static void text_round_trip(void **state)
     arena_free(a);
 }
 
-/* W = J K^T with the rows of W for J and K = 1: as many dofs as rows */
+/* W = J K^T with the rows of W for J and K = 1: as many dofs as rows. */
 static void list_of(impulses *w, const contact_problem *p)
 {
     contact_list *l = &w->act;
@@ -414,7 +416,7 @@ static void list_of(impulses *w, const contact_problem *p)
         l->b[i] = p->b[i];
 }
 
-/* the problem as a list whose reactions begin far too large */
+/* The problem as a list whose initial reactions are much too large. */
 static void start_far_off(impulses *w, contact_problem *p, double tol, double r, arena *a, arena *scratch)
 {
     impulses_init(w, a, scratch, p->m);
@@ -425,8 +427,8 @@ static void start_far_off(impulses *w, contact_problem *p, double tol, double r,
         w->act.r[k] = r;
 }
 
-/* Sweeps of a list may leave reactions so large that the rates are lost in sums with them.  Those behind them
- * solve the problem that was given all the same. */
+/* Sweeps over a list may leave reactions so large that sums with them lose the rates. The solvers after them
+   still solve the given problem. */
 static void lost_start(void **state)
 {
     (void)state;
@@ -449,7 +451,7 @@ static void lost_start(void **state)
     arena_free(a);
 }
 
-/* the same problem two times beside each other */
+/* The same problem twice, side by side. */
 static contact_problem twice(const contact_problem *p, arena *a)
 {
     int n = p->n, m = p->m, wide = p->start[n];
@@ -480,8 +482,9 @@ static contact_problem twice(const contact_problem *p, arena *a)
     return s;
 }
 
-/* Islands with contacts of shapes are taken with a residual above the tolerance.  All of them are solved as
-   far as that, though the first is not solved; those without such contacts are not taken. */
+/* Islands with contacts of shapes are accepted with a residual above the tolerance. All of them are solved to
+   that accuracy, although the first one is not solved to the tolerance; islands without such contacts are not
+   accepted. */
 static void loose_islands(void **state)
 {
     (void)state;
@@ -518,7 +521,8 @@ static void loose_islands(void **state)
     arena_free(a);
 }
 
-/* Nor do they pass for a solution where the tolerance is loose: reactions take energy, so r.W r <= -r.b. */
+/* Such reactions do not count as a solution with loose tolerances either: reactions take energy, so r.W r <=
+   -r.b. */
 static void loose_start(void **state)
 {
     (void)state;
@@ -545,8 +549,8 @@ static void loose_start(void **state)
     arena_free(a);
 }
 
-/* Contacts of none to three rows in a ring, each with some others: what factors by blocks give is a solution
- * of the matrix, whichever the width of the blocks is; a second matrix of the same form too. */
+/* Contacts with zero to three rows in a ring, each coupled with some others: block factors solve the system,
+   for each width of blocks; also for a second matrix of the same structure. */
 static void blocks_of(int wide)
 {
     enum { CONTACTS = 60, NEAR_BY = 3, ROWS = CONTACTS * BLOCKS_WIDE, MOST = ROWS * ROWS };
@@ -597,8 +601,8 @@ static void factors_by_blocks(void **state)
         blocks_of(wide);
 }
 
-/* A column of disks between walls: contact c pushes dofs 2c .. 2c + 3 along other rows than those it is
-   measured by, as where rows turn within a step.  W is not symmetric, and the solution is that of this W. */
+/* A column of disks between walls: contact c pushes dofs 2c .. 2c + 3 along rows that differ from those of
+   its rates, as if rows rotate within a step. W is not symmetric, and the solution must belong to this W. */
 static void chain_list(impulses *w, int n, int tangents)
 {
     contact_list *l = &w->act;
@@ -621,7 +625,7 @@ static void chain_list(impulses *w, int n, int tangents)
     }
 }
 
-/* how far its solution is from the law, by rates of the dofs alone */
+/* How far its solution violates the law, computed from the rates of the dofs alone. */
 static double chain_off(const impulses *w, const double *v)
 {
     const contact_list *l = &w->act;

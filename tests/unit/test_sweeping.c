@@ -1,5 +1,5 @@
-/* The sweeping backend on programs built by hand: known motions, exact stick, impacts, Gauss's principle,
- * energy. */
+/* The sweeping backend on programs built by hand: known motions, exact sticking, impacts, Gauss's principle,
+   energy. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,7 +10,7 @@
 #include "clock/backend.h"
 #include "lower/emit.h"
 
-/* ---- a small model kit ---- */
+/* ---- building small models ---- */
 typedef struct {
     arena *a, *scratch;
     ir *g;
@@ -46,7 +46,7 @@ static ir_ref C(kit *k, double x)
 #define COS(a)    ir_op1(k->g, OP_COS, a)
 #define EXP(a)    ir_op1(k->g, OP_EXP, a)
 
-/* outputs that are not 0, with their rows and columns */
+/* Outputs that are not 0, with their rows and columns. */
 static kernel put(kit *k, const ir_ref *out, const int *row, const int *col, size_t n)
 {
     ir_ref keep[64];
@@ -104,7 +104,7 @@ static bool reads_state(const ir_input *in, void *ud)
     return in->kind == IN_Q || in->kind == IN_V || in->kind == IN_TIME;
 }
 
-/* M (n*n, rows) q'' = f */
+/* M (n*n, rows) q'' = f. */
 static void equations(kit *k, const ir_ref *M, const ir_ref *f)
 {
     int n = k->p.nq, row[64], col[64], line[8];
@@ -129,7 +129,7 @@ static void equations(kit *k, const ir_ref *M, const ir_ref *f)
     k->dv = put(k, dv, row, col, (size_t)(n * n));
     k->p.mass = (kernels){ &k->mass, 1 };
     k->p.force = (kernels){ &k->force, 1 };
-    k->p.driving = k->p.force; /* no potential is given: all forces work */
+    k->p.driving = k->p.force; /* no potential is given: all forces do work */
     k->p.force_dq = (kernels){ &k->dq, 1 };
     k->p.force_dv = (kernels){ &k->dv, 1 };
 }
@@ -260,7 +260,7 @@ static kit *ball(double e)
     return k;
 }
 
-/* free flight under a constant force is exact, impacts are located to rounding */
+/* Free flight under a constant force is exact; impacts are located to rounding. */
 static void ball_bounces(void **s)
 {
     (void)s;
@@ -279,7 +279,7 @@ static void ball_bounces(void **s)
     kit_free(k);
 }
 
-/* infinitely many rebounds end at sqrt(2/g)(1 + e)/(1 - e) */
+/* Infinitely many rebounds end at sqrt(2/g)(1 + e)/(1 - e). */
 static void ball_comes_to_rest(void **s)
 {
     (void)s;
@@ -296,7 +296,7 @@ static void ball_comes_to_rest(void **s)
     }
 }
 
-/* slides at 45 degrees, stops after v^2/(2 mu g), and then never creeps */
+/* Slides at 45 degrees, stops after v^2/(2 mu g), and then never creeps. */
 static void block_slides_and_sticks(void **s)
 {
     (void)s;
@@ -318,7 +318,7 @@ static void block_slides_and_sticks(void **s)
     kit_free(k);
 }
 
-/* on a slope below the friction angle nothing moves, not by one bit */
+/* On a slope below the friction angle nothing moves, not by one bit. */
 static void block_on_a_slope(void **s)
 {
     (void)s;
@@ -349,7 +349,7 @@ static kit *belt(void)
     return k;
 }
 
-/* stick-slip: carried at the belt's speed until the spring wins at mu(0) N/k */
+/* Stick-slip: the block moves with the belt until the spring force exceeds mu(0) N, at mu(0) N/k. */
 static void belt_sticks_and_slips(void **s)
 {
     (void)s;
@@ -369,7 +369,7 @@ static void belt_sticks_and_slips(void **s)
     kit_free(k);
 }
 
-/* Klarbring's system: flight, impact into slip, stick, slip back (values by power series in 40 digits) */
+/* Klarbring's system: flight, impact into slip, stick, slip back (values by power series with 40 digits). */
 static results *klarbring(kit **out, double h)
 {
     kit *k = *out = kit_new(2);
@@ -399,7 +399,7 @@ static void klarbring_slips_and_sticks(void **s)
     kit_free(k);
 }
 
-/* Gauss's principle in a wedge with a redundant floor: the weight is carried, symmetrically */
+/* Gauss's principle in a wedge with a redundant floor: the weight is carried, symmetrically. */
 static void wedge_carries(void **s)
 {
     (void)s;
@@ -418,7 +418,7 @@ static void wedge_carries(void **s)
     kit_free(k);
 }
 
-/* pendulum of changing reach: a point on a circle held from both sides; period and energy */
+/* A pendulum: a point on a circle, by an equality; period and energy. */
 static void bilateral_pendulum(void **s)
 {
     (void)s;
@@ -429,7 +429,7 @@ static void bilateral_pendulum(void **s)
         initial(k, (double[]){ sin(0.5), -cos(0.5) }, (double[]){ 0, 0 });
         constraint(k, "rod", SUB(ADD(MUL(Q(k, 0), Q(k, 0)), MUL(Q(k, 1), Q(k, 1))), C(k, 1)), REL_BILATERAL);
         results *r = run(k, 1, i ? 5e-4 : 1e-3);
-        /* angle after 1 s from its own equation, by a fine Runge-Kutta */
+        /* angle after 1 s from the pendulum equation, by Runge-Kutta with a small step */
         double a = 0.5, w = 0, h = 1e-4;
         for (int j = 0; j < 10000; j++) {
             double k1 = -9.81 * sin(a), k2 = -9.81 * sin(a + h / 2 * w),
@@ -447,7 +447,7 @@ static void bilateral_pendulum(void **s)
         fail_msg("order: errors %g and %g", err[0], err[1]);
 }
 
-/* masses that change with q: m(q) = 1 + q^2, kinetic energy kept: f = -q q'^2 */
+/* A mass that depends on q: m(q) = 1 + q^2, kinetic energy is conserved: f = -q q'^2. */
 static void variable_mass(void **s)
 {
     (void)s;
@@ -466,7 +466,8 @@ static void variable_mass(void **s)
     kit_free(k);
 }
 
-/* friction on a circle: a particle released at rest swings, shrinks and stays where it stops */
+/* Friction on a circle: a particle released at rest swings with decreasing amplitude and stays where it
+   stops. */
 static void bowl_with_friction(void **s)
 {
     (void)s;
@@ -520,7 +521,7 @@ static kernel over(kit *k, const index_set *set, ir_ref *out, size_t n, const sl
     return ker;
 }
 
-/* disk i has x and y at 2(i - 1); radius 1, gap of a pair is a distance */
+/* Disk i has x and y at 2(i - 1); radius 1; the gap of a pair is a distance. */
 static kit *disks(void)
 {
     kit *k = kit_new(2 * DISKS);
@@ -534,9 +535,9 @@ static kit *disks(void)
     k->force = over(k, &one, (ir_ref[]){ C(k, -10) }, 1, &y, NULL);
     k->p.mass = (kernels){ &k->mass, 1 };
     k->p.force = (kernels){ &k->force, 1 };
-    k->p.driving = k->p.force; /* no potential is given: all forces work */
+    k->p.driving = k->p.force; /* no potential is given: all forces do work */
     k->p.mass_constant = k->p.mass_diagonal = true;
-    /* rows of six, a little apart and a little askew */
+    /* rows of six, slightly apart and slightly displaced */
     ir_ref i0 = SUB(input(k, IN_INDEX, 0), C(k, 1)), col = ir_op2(k->g, OP_MOD, i0, C(k, COLUMNS)),
            row = ir_op1(k->g, OP_FLOOR, MUL(i0, C(k, 1.0 / COLUMNS)));
     ir_ref q0[] = { ADD(MUL(C(k, 2.1), col), MUL(C(k, 0.04), SIN(MUL(C(k, 7), i0)))),
@@ -574,7 +575,7 @@ static kit *disks(void)
     return k;
 }
 
-/* they fall into a heap: no overlap, no energy made, the floor carries all */
+/* They fall into a heap: no overlap, no energy is created, the floor carries everything. */
 static void many_disks_settle(void **s)
 {
     (void)s;
@@ -595,7 +596,7 @@ static void many_disks_settle(void **s)
     for (int64_t i = 1; i < r->samples; i++)
         least = fmin(least, r->dissipated[i] - r->dissipated[i - 1]);
     assert_true(least >= -1e-12 * r->dissipated[r->samples - 1]);
-    /* momentum: what the floor carries in the last step is the weight and the change of speed in it */
+    /* momentum: the floor carries the weight and the change of speed of the last step */
     double change = 0;
     for (int i = 0; i < DISKS; i++)
         change += (r->v[(r->samples - 1) * 2 * DISKS + 2 * i + 1] -

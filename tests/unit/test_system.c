@@ -1,4 +1,4 @@
-/* A program at work: initial values, masses, forces and energies at an instant, on kernels made by hand. */
+/* A program at an instant: initial values, masses, forces and energies, with kernels built by hand. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -51,7 +51,7 @@ static ir_ref mul(kit *k, ir_ref a, ir_ref b)
     return ir_op2(k->g, OP_MUL, a, b);
 }
 
-/* one output with its row, for one member or for the members 1..count */
+/* One output with its row, for one member or for the members 1..count. */
 static kernel *put(kit *k, ir_ref x, int row, int stride, int count, span at)
 {
     index_set over = { .n = count > 0, .count = count > 0 ? count : 1, .r = { { .lo = 1, .hi = count } } };
@@ -72,8 +72,7 @@ static system_t *at_work(kit *k, const double *param)
     return s;
 }
 
-/* a part's own initial values, and after them what its container gives: the last one counts, they are not
- * added */
+/* A part's own initial values, then those from its container: the last value counts, they are not added. */
 static void last_initial_value_counts(void **state)
 {
     (void)state;
@@ -83,7 +82,7 @@ static void last_initial_value_counts(void **state)
     put(k, mul(k, C(k, 10), input(k, IN_INDEX, 0, 0)), 0, 1, 2, SPAN_NONE); /* then q[1], q[2] = 10 i */
     put(k, input(k, IN_PARAM, 0, 0), 2, 0, 0, SPAN_NONE);                   /* then q[2] = the parameter */
     k->p.start.q = (kernels){ own, 3 };
-    /* v[0] = q[1], as it is by then */
+    /* v[0] = q[1], with its value at that point */
     k->p.start.v = (kernels){ put(k, input(k, IN_Q, 1, 0), 0, 0, 0, SPAN_NONE), 1 };
     system_t *s = at_work(k, param);
     system_start(s, q, v);
@@ -92,8 +91,8 @@ static void last_initial_value_counts(void **state)
     kit_free(k);
 }
 
-/* several kernels that give to one row are added up; parameters stay put, time and state are asked for at
- * each instant */
+/* Several kernels with the same row are added; parameters are constant, time and state are evaluated at each
+   instant. */
 static void forces_add_up(void **state)
 {
     (void)state;
@@ -119,7 +118,7 @@ static void forces_add_up(void **state)
     kit_free(k);
 }
 
-/* a mass that is not positive is reported with its row and the statement that gave it */
+/* A mass that is not positive is reported with its row and the statement that defines it. */
 static void bad_mass_is_located(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* emit, tape, batch, program: what is run is what the formulas say, bit for bit. */
+/* emit, tape, batch, program: the result equals the formula, bit for bit. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -32,7 +32,7 @@ static int teardown(void **state)
     return 0;
 }
 
-/* ---- words ---- */
+/* ---- helpers ---- */
 static uint64_t seed = 1;
 static uint32_t dice(uint32_t n)
 {
@@ -61,13 +61,13 @@ static index_set range(int lo, int hi)
 {
     return (index_set){ .n = 1, .r = { { .lo = lo, .hi = hi } } };
 }
-/* i in lo..hi, j in i+1..hi */
+/* i in lo..hi, j in i+1..hi. */
 static index_set triangle(int lo, int hi)
 {
     return (index_set){ .n = 2, .r = { { .lo = lo, .hi = hi }, { .lo = 1, .lo_stride = { 1 }, .hi = hi } } };
 }
 
-/* What an input is for a member, without kernel_gather. */
+/* The value of an input for a member, without kernel_gather. */
 typedef struct {
     const inputs *from;
     const int32_t *index;
@@ -88,7 +88,8 @@ static double place_value(const ir_input *i, void *ud)
     return p->from->from[i->kind][at];
 }
 
-/* All members: one by one, through batch_run and through kernel_run_all; each the value of the formula. */
+/* All members: one by one, through batch_run and through kernel_run_all; each must have the value of the
+   formula. */
 static void check_kernel(fixture *f, const kernel *k, const ir_ref *out, const inputs *from)
 {
     const tape *t = &k->tape;
@@ -103,7 +104,7 @@ static void check_kernel(fixture *f, const kernel *k, const ir_ref *out, const i
     for (bool any = index_first(&k->over, index); any; any = index_next(&k->over, index), m++) {
         place p = { from, index, k->over.n };
         kernel_run(k, from, index, reg);
-        /* this member in all lanes but the last, which has the first member */
+        /* this member in all lanes except the last one, which has the first member */
         for (int j = 0; j < k->over.n; j++)
             for (int i = 0; i < LANES; i++)
                 lanes[j * LANES + i] = index[j];
@@ -142,7 +143,7 @@ static void test_index_sets(void **state)
     assert_int_equal(index_count(&t), 6);
     index_set alone = triangle(1, 1);
     assert_false(index_first(&alone, x));
-    /* empty rows first and between: j in 3..i for i in 1..5, k in j..3 */
+    /* empty rows first and in between: j in 3..i for i in 1..5, k in j..3 */
     index_set s = { .n = 3,
                     .r = { { .lo = 1, .hi = 5 },
                            { .lo = 3, .hi = 0, .hi_stride = { 1 } },
@@ -170,7 +171,7 @@ static void test_every_operation(void **state)
     fixture *f = *state;
     inputs from = { .from = { [IN_Q] = some } };
     for (int op = 0; op < OP_COUNT; op++) {
-        /* b and c walk at other paces than a */
+        /* b and c have other strides than a */
         ir_ref x[3] = { in(f, IN_Q, 0, 1, 0), in(f, IN_Q, 0, 0, 1), in(f, IN_Q, 3, 0, 0) };
         int n = op_arity((op_code)op);
         ir_ref r = ir_op(f->g, (op_code)op, x[0], n > 1 ? x[1] : IR_NONE, n > 2 ? x[2] : IR_NONE);
@@ -186,7 +187,7 @@ static double value_of(const tape *t, double *reg)
     return reg[t->out[0]];
 }
 
-/* A fused operation is the two that it is made of, in one machine and in the other. */
+/* A fused operation equals the two operations that it combines, in both interpreters. */
 static void test_every_fused_operation(void **state)
 {
     fixture *f = *state;
@@ -220,7 +221,7 @@ static void test_every_fused_operation(void **state)
     }
 }
 
-/* Pairs are taken where they may be, and not where the inner value is needed elsewhere. */
+/* Pairs are fused if possible, but not if the inner value is needed elsewhere. */
 static void test_fusion(void **state)
 {
     fixture *f = *state;
@@ -241,7 +242,7 @@ static void test_fusion(void **state)
     assert_int_equal(k.tape.code[0].op, OP_COS);
 }
 
-/* sin and cos together are the same bits as each alone. */
+/* sin and cos together give the same bits as separately. */
 static void test_sine_and_cosine(void **state)
 {
     fixture *f = *state;
@@ -260,8 +261,8 @@ static void test_sine_and_cosine(void **state)
     }
 }
 
-/* Sine and cosine beside those of long double: below 0.8 units in the last place; the same beyond TRIG_FAR as
- * the C library's. */
+/* Sine and cosine compared with long double: the error is below 0.8 units in the last place; beyond TRIG_FAR
+   it is that of the C library. */
 static double ulps(double got, long double want)
 {
     double w = fabs((double)want);
@@ -313,7 +314,7 @@ static ir_ref random_input(fixture *f, bool family)
     return in(f, kind[dice(3)], (int)dice(5), s, s2);
 }
 
-/* Nodes pool[0..n): leaves first, then operations on what came before, near ones more often. */
+/* Nodes pool[0..n): leaves first, then operations on earlier nodes, preferring recent ones. */
 static void random_nodes(fixture *f, ir_ref *pool, uint32_t n, uint32_t leaves, bool family)
 {
     static const op_code often[] = { OP_ADD, OP_SUB, OP_MUL, OP_ADD, OP_SUB, OP_MUL,
@@ -365,7 +366,7 @@ static void test_random_families(void **state)
     fixture *f = *state;
     for (int i = 0; i < 60; i++) {
         random_case(f, triangle(0, 1 + (int)dice(12)), 7 + dice(60));
-        random_case(f, triangle(5, 45), 7 + dice(30)); /* rows long and short */
+        random_case(f, triangle(5, 45), 7 + dice(30)); /* long and short rows */
         index_set rows = { .n = 2, .r = { { .lo = 2, .hi = 3 }, { .lo = 1, .lo_stride = { 1 }, .hi = 60 } } };
         random_case(f, rows, 7 + dice(30));
         index_set empty = { .n = 2, .r = { { .lo = 2, .hi = 3 }, { .lo = 5, .hi = 4 } } };
@@ -373,7 +374,7 @@ static void test_random_families(void **state)
     }
 }
 
-/* More than one batch in a row; strides 0, 1, 2, 3, -1; the last output an input. */
+/* More than one batch in a row; strides 0, 1, 2, 3, -1; the last output is an input. */
 static void test_long_family(void **state)
 {
     fixture *f = *state;
@@ -396,7 +397,7 @@ static void test_long_family(void **state)
     }
 }
 
-/* What does not change from member to member is at the head. */
+/* Operations whose values are the same for all members come first. */
 static void test_head(void **state)
 {
     fixture *f = *state;
@@ -412,14 +413,14 @@ static void test_head(void **state)
 static void test_registers(void **state)
 {
     fixture *f = *state;
-    /* a long chain needs few registers; the same input has one slot, a constant one register */
+    /* a long chain needs few registers; an input used several times has one slot, a constant one register */
     ir_ref a = in(f, IN_Q, 0, 0, 0), b = in(f, IN_Q, 1, 0, 0), x = a;
     for (int i = 0; i < 1000; i++)
         x = ir_op1(f->g, OP_SIN, ir_op2(f->g, OP_ADD, ir_op2(f->g, OP_MUL, x, b), a));
     kernel k = emit(f, &x, 1, one_member, IR_NONE);
     assert_int_equal(k.tape.nin, 2);
     assert_in_range(k.tape.nreg, 3, 4);
-    /* a full tree of depth d needs d registers, and 16 for slow functions that go first */
+    /* a full tree of depth d needs d registers, and 16 more for slow functions that are computed first */
     ir_ref leaf[256];
     for (int i = 0; i < 256; i++)
         leaf[i] = ir_op1(f->g, OP_EXP, in(f, IN_Q, i, 0, 0));
@@ -429,7 +430,7 @@ static void test_registers(void **state)
     k = emit(f, leaf, 1, one_member, IR_NONE);
     assert_int_equal(k.tape.nin, 256);
     assert_in_range(k.tape.nreg, 256, 256 + 9 + 16);
-    /* inputs and constants are never written */
+    /* no instruction writes to inputs and constants */
     for (uint32_t i = 0; i < k.tape.ncode; i++)
         assert_true(k.tape.code[i].dst >= k.tape.nin + k.tape.nconst);
 }
@@ -451,7 +452,7 @@ static void test_large(void **state)
     kernel k = emit(f, out, 100, one_member, IR_NONE);
     assert_true(k.tape.ncode > 1000);
     check_kernel(f, &k, out, &from);
-    /* a million, deep */
+    /* a million operations, deeply nested */
     ir_ref x = in(f, IN_Q, 1, 0, 0), t = in(f, IN_TIME, 0, 0, 0);
     for (int i = 0; i < 500000; i++)
         x = ir_op1(f->g, OP_COS, ir_op2(f->g, OP_ADD, x, t));
@@ -461,7 +462,7 @@ static void test_large(void **state)
     assert_true((double)(clock() - start) / CLOCKS_PER_SEC < 20);
 }
 
-/* ---- members left out ---- */
+/* ---- members that `where` excludes ---- */
 static void test_where(void **state)
 {
     fixture *f = *state;
@@ -523,7 +524,7 @@ static void test_params(void **state)
     static const double want[7] = { 2, 3, 6, 12, 24, 48, 51 };
     for (int i = 0; i < 7; i++)
         assert_true(param[i] == want[i]);
-    /* given values stay and are seen by what follows */
+    /* given values stay, and later ones depend on them */
     bool set[7] = { [0] = true, [3] = true };
     param[0] = 10;
     param[3] = 1;

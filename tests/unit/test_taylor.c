@@ -1,4 +1,4 @@
-/* taylor: every row of opcodes.def as a series: what it sums up to is what the operation gives. */
+/* taylor: every row of opcodes.def as a series: its sum is the value of the operation. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,7 +9,7 @@
 
 enum { ORDER = 24, WIDTH = ORDER + 4 };
 
-/* one instruction on three inputs */
+/* One instruction with three inputs. */
 typedef struct {
     kernel k;
     instr code[2];
@@ -69,7 +69,7 @@ static void rows(void **state)
     arena_free(a);
 }
 
-/* (t + …)^3 at a zero; a root has no series there */
+/* (t + ...)^3 at a zero; a root has no series there. */
 static void powers_at_zero(void **state)
 {
     double a[8] = { 0, 2, 3 }, r[8] = { 0 };
@@ -83,7 +83,7 @@ static void powers_at_zero(void **state)
     assert_true(isnan(series_pow(d, 0.5, q, 1)));
 }
 
-/* pieces at an edge: sites are near, functions change sign there */
+/* Pieces at a switch: sites are near, and their functions change sign there. */
 static void pieces(void **state)
 {
     arena *a = arena_new(&allocator_libc, NULL);
@@ -116,13 +116,13 @@ static void crossings(void **state)
            below[] = { 0.25 - 1e-10, -1, 1 }, rise[] = { 0, 1, -4 };
     assert_true(fabs(series_crossing(c, 2, 1, 0) - 0.5) < 1e-16);
     assert_true(series_crossing(c, 2, 0.4, 0) == INFINITY);
-    assert_true(series_crossing(twice, 2, 1, 1e-13) == INFINITY); /* touches */
+    assert_true(series_crossing(twice, 2, 1, 1e-13) == INFINITY); /* touches 0 */
     assert_true(series_crossing(close_by, 2, 1, 1e-13) == INFINITY);
     assert_true(fabs(series_crossing(below, 2, 1, 1e-13) - (0.5 - 1e-5)) < 1e-9);
-    assert_true(fabs(series_crossing(rise, 2, 1, 1e-13) - 0.25) < 1e-16); /* the zero at 0 is left out */
+    assert_true(fabs(series_crossing(rise, 2, 1, 1e-13) - 0.25) < 1e-16); /* the zero at 0 is ignored */
     double away[] = { 0, -1 };
     assert_true(series_crossing(away, 1, 1, 1e-13) == 0);
-    /* wiggles: product of (x - k/10)^2 for two k and one simple zero at 0.83 */
+    /* a product of (x - k/10)^2 for two k, and one simple zero at 0.83 */
     double p[6] = { 1 };
     int n = 0;
     const double zero[] = { 0.3, 0.3, 0.6, 0.6, 0.83 };

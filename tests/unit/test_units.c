@@ -1,4 +1,4 @@
-/* units and dimensions. */
+/* Units and dimensions. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -119,7 +119,7 @@ static void unknown_units(void **state)
             fail_msg("'%s' is a unit", no[k]);
 }
 
-/* no prefixed unit hides behind the name of a plain one without the plain one winning */
+/* Every listed name is a unit, and no name occurs twice. */
 static void names_are_units(void **state)
 {
     (void)state;
@@ -152,7 +152,7 @@ static void misspelt(void **state)
     }
 }
 
-/* a value in a unit is the double nearest to it */
+/* a value in a unit is the nearest double */
 static void scaled_once(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* Results, models and pictures for C programs: kinds, shapes, units, and where numbers lie. */
+/* Results, models and pictures for C programs: kinds, shapes, units, and places in memory. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdbool.h>
@@ -130,7 +130,7 @@ static void shapes_of_results(void **state)
     cdl_free(s);
 }
 
-/* new memory holds anything but zeros */
+/* New memory is not zero. */
 static void *grow_dirty(void *ud, void *p, size_t n)
 {
     (void)ud;
@@ -143,7 +143,7 @@ static void *grow_dirty(void *ud, void *p, size_t n)
     return (p = malloc(n)) ? memset(p, 0xA5, n) : NULL;
 }
 
-/* members that `where` leaves out have places in the columns, which nobody writes: they are 0 */
+/* Members that `where` excludes have places in the columns, which nothing writes: they are 0. */
 static void members_left_out_are_zero(void **state)
 {
     static const char text[] = "model m { dof x[i in 1..3] = i, x' = 0; for i in 1..3 { x[i]'' = -1 }\n"
@@ -209,7 +209,7 @@ static void all_results(void **state)
     assert_int_equal(among(list, n, "max_penetration")->rank, 0);
     assert_int_equal(among(list, n, "top")->rank, 1);
     cdl_free(s);
-    /* columns that are made when they are read are not made for the list */
+    /* the list does not compute columns that are computed when they are read */
     s = open_session("model ball { dof y = 1\n y'' = -9.81\n constraint floor: y >= 0 }\nrun ball for 1\n");
     assert_int_equal(cdl_results(s, NULL, &list, &n), CDL_OK);
     assert_null(among(list, n, "energy")->at);
@@ -302,7 +302,7 @@ static void runs_are_held(void **state)
     cdl_free(s);
 }
 
-/* bytes that a session holds: those it gave back do not count, whoever keeps them */
+/* The number of bytes that a session holds, without those that it has freed. */
 static size_t held;
 
 static void *counted(void *ud, void *p, size_t n)
@@ -320,7 +320,7 @@ static void *counted(void *ud, void *p, size_t n)
     return block + 2;
 }
 
-/* pages that the process holds, to be shown */
+/* Resident pages of the process, for information. */
 static long pages(void)
 {
     long all = 0, here = 0;
@@ -358,7 +358,7 @@ static void memory_is_flat(void **state)
     const cdl_quantity *q;
     size_t nq;
     assert_int_equal(cdl_parameters(s, "column", NULL, 0, &q, &nq), CDL_OK);
-    /* statements leave nothing behind either */
+    /* statements leave nothing in memory either */
     char line[100];
     for (int k = 0; k < n; k++) {
         snprintf(line, sizeof line, "run column(g = %d) for 0.1 with sweeping(h = 0.05)", k + 1);
@@ -388,7 +388,7 @@ static void statements_define_nothing(void **state)
     assert_said("did you mean 'column'");
     assert_int_equal(cdl_execute(s, "run column(ee = 1) for 1", 24), CDL_MODEL);
     assert_said("ee");
-    /* a size that changes compiles the model, which keeps the place of the argument */
+    /* changing a size compiles the model again; the place of the argument stays valid */
     assert_int_equal(cdl_execute(s, "run column(N = 4) for 0.1", 25), CDL_OK);
     cdl_result r;
     numbers(s, "z", &r);
@@ -508,7 +508,7 @@ static void pictures_in_memory(void **state)
     cdl_free(s);
 }
 
-static int left; /* allocations that succeed */
+static int left; /* number of allocations that succeed */
 
 static void *failing(void *ud, void *p, size_t n)
 {
@@ -517,7 +517,7 @@ static void *failing(void *ud, void *p, size_t n)
     return counted(ud, p, n);
 }
 
-/* what a program may do with a session, until it fails */
+/* What a program might do with a session, until it fails. */
 static cdl_status all_calls(cdl *s)
 {
     static const char again[] = "run ball(e = 0.9) for 0.1 with sweeping(h = 0.01)",
@@ -543,7 +543,7 @@ static cdl_status all_calls(cdl *s)
     return is == CDL_OK ? cdl_check_text(s, "t", ball, strlen(ball)) : is;
 }
 
-/* each allocation fails once: nothing is lost, and the session says so */
+/* Each allocation fails once: no memory is lost, and the session reports it. */
 static void no_memory(void **state)
 {
     (void)state;
