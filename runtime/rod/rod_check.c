@@ -624,7 +624,7 @@ static bool touches_hold(look *w)
     return true;
 }
 
-/* ---- overlaps at the end of a path ---- */
+/* ---- overlaps in the states that were kept ---- */
 /* A rod as straight pieces, PIECES for each element: positions, and their arc lengths. */
 enum { PIECES = 8 };
 typedef struct pieces {
@@ -633,7 +633,8 @@ typedef struct pieces {
     double *middle, *reach; /* of each element: the ball around it */
 } pieces;
 
-static pieces pieces_of(const look *w, int rod, arena *a)
+/* r: places of all nodes */
+static pieces pieces_of(const look *w, int rod, const double *r, arena *a)
 {
     const rod_mesh *m = &w->x->mesh[rod];
     pieces p = { .n = PIECES * m->ne, .radius = m->radius };
@@ -648,7 +649,7 @@ static pieces pieces_of(const look *w, int rod, arena *a)
         for (int k = 0; k < ROD_NODES; k++) {
             p.s[i] += f[k] * m->s[node + k];
             for (int c = 0; c < 3; c++)
-                p.x[3 * i + c] += f[k] * w->x->r[3 * (m->first + node + k) + c];
+                p.x[3 * i + c] += f[k] * r[3 * (m->first + node + k) + c];
         }
     }
     for (int e = 0; e < m->ne; e++) {
@@ -696,46 +697,67 @@ static double between_pieces(const pieces *p, int i, int j)
     return fmax(p->s[i], p->s[j]) - fmin(p->s[i + 1], p->s[j + 1]);
 }
 
-/* Overlap of element e of a and element f of b; for a single rod only points count that are far enough apart
-   along it. */
-static double elements_overlap(const pieces *a, int e, const pieces *b, int f, bool same)
+/* where two rods overlap most, and how deep */
+typedef struct overlap {
+    double deep, sa, sb;
+} overlap;
+
+/* elements e of a and f of b; of one rod only what is far enough along it counts */
+static void elements_overlap(const pieces *a, int e, const pieces *b, int f, bool same, overlap *most)
 {
-    double between[3], least = a->radius + b->radius, deep = 0;
+    double between[3], least = a->radius + b->radius;
     for (int c = 0; c < 3; c++)
         between[c] = a->middle[3 * e + c] - b->middle[3 * f + c];
     if (norm3(between) > a->reach[e] + b->reach[f] + least)
-        return 0;
+        return;
     for (int i = PIECES * e; i < PIECES * (e + 1); i++)
-        for (int j = PIECES * f; j < PIECES * (f + 1); j++)
-            if (!same || between_pieces(a, i, j) > PIECES_PART * M_PI * a->radius)
-                deep = fmax(deep, least - pieces_apart(a->x + 3 * i, b->x + 3 * j));
-    return deep;
+        for (int j = PIECES * f; j < PIECES * (f + 1); j++) {
+            if (same && between_pieces(a, i, j) <= PIECES_PART * M_PI * a->radius)
+                continue;
+            double deep = least - pieces_apart(a->x + 3 * i, b->x + 3 * j);
+            if (deep > most->deep)
+                *most = (overlap){ deep, a->s[i], b->s[j] };
+        }
 }
 
-/* Equilibria with multipliers: overlaps are checked to a fraction of the radius that exceeds the sag of lines
-   between pairs. */
+/* one state of a pair of rods */
+static bool pair_apart(look *w, const rod_pair *p, double t, const double *places, arena *a)
+{
+    results *r = w->r;
+    pieces x = pieces_of(w, p->a, places, a), y = pieces_of(w, p->b, places, a);
+    double radius = fmin(x.radius, y.radius);
+    overlap most = { 0 };
+    for (int e = 0; e < x.n / PIECES; e++)
+        for (int f = p->a == p->b ? e : 0; f < y.n / PIECES; f++)
+            elements_overlap(&x, e, &y, f, p->a == p->b, &most);
+    if (!(most.deep > ROD_OVERLAP_MOST * radius))
+        return true;
+    return results_fail(
+        r, r->prog->contact[p->contact].at,
+        arena_printf(r->a,
+                     "the rods overlap by %.2g of their radius at t = %.10g, s = %.3g and %.3g: "
+                     "no state without it was found; a smaller h or more elements may help",
+                     most.deep / radius, t, most.sa, most.sb));
+}
+
+/* Equilibria by multipliers: what they promise is checked to a part of the radius that no sag explains, in
+   every state that was kept. */
 static bool rods_apart(look *w, arena *a)
 {
     results *r = w->r;
     if (strcmp(r->backend, "auglag") != 0)
         return true;
-    for (int i = 0; i < w->rp->npair; i++) {
-        const rod_pair *p = &w->rp->pair[i];
-        if (p->what != TOUCH_RODS)
-            continue;
-        pieces x = pieces_of(w, p->a, a), y = pieces_of(w, p->b, a);
-        double deep = 0;
-        for (int e = 0; e < x.n / PIECES; e++)
-            for (int f = p->a == p->b ? e : 0; f < y.n / PIECES; f++)
-                deep = fmax(deep, elements_overlap(&x, e, &y, f, p->a == p->b));
-        if (deep > ROD_OVERLAP_MOST * fmin(x.radius, y.radius))
-            return results_fail(
-                r, r->prog->contact[p->contact].at,
-                arena_printf(r->a,
-                             "the rods overlap by %.2g of their radius at t = %.10g: no state "
-                             "without it was found; a smaller h or more elements may help",
-                             deep / fmin(x.radius, y.radius), r->t_end));
-    }
+    for (int64_t at = 0; at <= r->samples; at++)
+        for (int i = 0; i < w->rp->npair; i++) {
+            bool end = at == r->samples; /* stored apart from the samples */
+            const double *places = end ? w->x->r : r->track + at * r->ntrack;
+            arena_pos mark = arena_mark(a);
+            bool apart = w->rp->pair[i].what != TOUCH_RODS ||
+                         pair_apart(w, &w->rp->pair[i], end ? r->t_end : r->t[at], places, a);
+            arena_release(a, mark);
+            if (!apart)
+                return false;
+        }
     return true;
 }
 

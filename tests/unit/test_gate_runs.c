@@ -343,6 +343,15 @@ static void sink_upper(results *r)
         x->r[3 * (x->mesh[1].first + i) + 2] -= 0.003;
 }
 
+/* the same in a state on the way, and not at the end */
+static void sink_on_the_way(results *r)
+{
+    assert_true(r->samples > 3);
+    double *places = r->track + 2 * r->ntrack;
+    for (int i = 0; i < r->rod->mesh[1].nn; i++)
+        places[3 * (r->rod->mesh[1].first + i) + 2] -= 0.003;
+}
+
 /* Doubles all loads: the sum of forces contains rods in contact, too. */
 static void load_more(results *r)
 {
@@ -384,6 +393,7 @@ static void rods(void **unused)
         { CROSSED, nothing, NULL },
         { CROSSED, load_more, "forces and moments do not balance" },
         { CROSSED, sink_upper, "the rods overlap by 0.15 of their radius" },
+        { CROSSED, sink_on_the_way, "the rods overlap by 0.15 of their radius at t = 0.5, s = 0.4" },
         { CROSSED, press_not, "a pair of points pulls with" },
         { CROSSED, press_less, "friction passes its bound" },
     };
