@@ -133,6 +133,7 @@ typedef struct act_known {
     bool gives;    /* some adhere or have friction at rest, which may give way */
     bool turns;    /* some have directions of friction that turn */
     bool tresca;   /* the friction of some has a bound that does not follow from r_n */
+    bool rough;    /* some have friction */
     int64_t rows, cones, offsets;
     int64_t made;               /* how often cones were made */
     double cone_step, cone_end; /* which the cones are for */
@@ -288,6 +289,7 @@ typedef struct step_policy {
     bool tried; /* gaps are those of a step that was given up */
     /* the trial step takes in what may close, with the rows of its start: it can always be solved */
     bool whole;
+    bool fixed;           /* by sweep_fixed */
     island_parts islands; /* that are followed beside a crowd */
 } step_policy;
 
@@ -325,6 +327,7 @@ typedef struct quick_ways {
     struct gauss_later *gauss;    /* accelerations of all models that take no step by them */
     struct native *native;        /* code of the system's compiler for them */
     struct lanes *lanes;          /* islands of one contact, side by side */
+    struct fixed_rows *fixed;     /* whole steps of columns */
     struct emitted_run *emit; /* what the run is written to as C instead of being taken; NULL: it is taken */
     native_policy policy;     /* of that */
 } quick_ways;
@@ -379,6 +382,8 @@ void sweep_cones(sweep *w);
 void sweep_matrix(sweep *w, bool mass); /* W = [H; S] G; mass: of forces or shocks at an instant */
 /* Reactions of the problem at hand (cones, off; rr is the start), and the rates x with them. */
 bool sweep_solve(sweep *w, bool mass, double *x, double t);
+/* The same where rounding has been taken out of what is asked of gaps. */
+bool sweep_solve_put(sweep *w, bool mass, double *x, double t);
 void sweep_ways(sweep *w); /* counts the accelerations that fit, where sweep_gauss has found one of several */
 void sweep_react(const sweep *w, double *x, bool mass);        /* x += G r */
 void sweep_chain(sweep *w);                                    /* lists them, at the start */
@@ -409,6 +414,7 @@ void sweep_recorded(sweep *w, struct step_problem *s, bool solved, const char *s
 /* ---- sweep_step.c ---- */
 void sweep_lightness(sweep *w);        /* of the dofs, as masses are now */
 void sweep_gather(sweep *w);           /* closed contacts, into act */
+bool sweep_not_finite(sweep *w);       /* fails: the trial step leads nowhere */
 bool sweep_smooth(sweep *w, double h); /* a trial step: q1, v1, f1, impulses in rr */
 bool sweep_look(sweep *w);             /* gaps at its end: was one crossed? */
 void sweep_accept(sweep *w, double h);
@@ -517,6 +523,18 @@ bool sweep_whole(sweep *w, double h); /* a trial whole step, impacts and all */
 void sweep_whole_end(sweep *w);
 bool sweep_whole_positions(sweep *w, double h); /* part of it: where bodies go; q1 and gaps */
 void sweep_whole_account(sweep *w, double h);
+double sweep_micro_time(const sweep *w,
+                        double h);      /* gaps that count as closed, over the change of their rate */
+void sweep_whole_note(sweep *w, int i); /* the impact of contact i of the problem at hand, if it is one */
+void sweep_whole_open(sweep *w);        /* q1 and gaps are known: overlaps that are left are pushed open */
+
+/* ---- sweep_fixed.c ---- */
+void sweep_fixed_new(sweep *w); /* where the model is one for it; the start is known */
+/* Can the whole step of size h go by this way?  Then sweep_fixed is the trial step, with the same outcome. */
+bool sweep_fixed_fits(const sweep *w, double h);
+bool sweep_fixed(sweep *w, double h);
+void sweep_fixed_note(sweep *w);             /* its impacts */
+void sweep_fixed_accept(sweep *w, double h); /* impulses, who lets go; the end of the step is the state now */
 
 /* kinetic energy of what moves by second-order equations; shown: as it is written */
 double sweep_kinetic(sweep *w, double *shown);
