@@ -79,7 +79,8 @@ typedef struct run_counts {
     int64_t at_once;        /* steps that were not cut at impacts */
     int64_t partly_at_once; /* those of them in which some islands were followed */
     int64_t plain;          /* steps taken by the fast path of small models */
-    const char *native;     /* their code was "compiled" now or is from the "cache"; NULL: interpreted */
+    int64_t fixed;          /* whole steps taken by the fast path of columns */
+    const char *native;     /* code of plain ones: "compiled" now or from the "cache"; NULL: none */
     int64_t checked;        /* kernels that were run by the checks after it */
     const char *unchecked;  /* what they could not check, as text; NULL: nothing */
     vec(double) resets;     /* times at which `when` gave dofs or rates new values */

@@ -7,7 +7,10 @@
 typedef struct band_work {
     bool rough;          /* there is friction: rows that are not normal ones */
     bool known, entries; /* L belongs to the set `in`; an and at are computed */
+    bool held;           /* some rows are bilateral: those always press */
     bool *in;            /* rows that press */
+    int first, last;     /* no others press */
+    int from, to;        /* no others have changed sides since L was made */
     double *L;     /* L D L^T of W on these rows, each a row of the lower band; the diagonal contains 1/D */
     double *U;     /* the same for the upper part, by columns: W = L D^-1 U; NULL if W is symmetric */
     double *start; /* m */
@@ -60,6 +63,9 @@ static void entries(contact_problem *p)
     band_work *w = p->work;
     w->rough = band_rough(p);
     w->entries = true;
+    w->to = p->m - 1;
+    for (int c = 0; c < p->n; c++)
+        w->held |= p->cone[c].kind == CONE_BILATERAL;
     if (!w->rough)
         w->L = arena_array(w->a, double, (size_t)p->m *((size_t)p->kb + 1));
     problem_diagonal(p, w->an, w->at);
@@ -135,6 +141,32 @@ static void skew_factor_use(const contact_problem *p, double *x)
     }
 }
 
+/* The same without what other numbers of diagonals need.  Only rows from the first change on differ, and none
+   behind the last one once a row is as it was. */
+static bool set_factor_3(contact_problem *p)
+{
+    const band_work *w = p->work;
+    const bool *in = w->in;
+    for (int i = w->from; i < p->m; i++) {
+        const double *W = p->W + 3 * (size_t)i;
+        double *L = w->L + 2 * (size_t)i, left = 0, over = 1;
+        if (in[i]) {
+            double x = i > 0 && in[i - 1] ? W[0] : 0;
+            if (i > 0)
+                left = x * L[-1];
+            double d = W[1] - x * left;
+            if (!(d > PIVOT_LOOSE * W[1]))
+                return false;
+            over = 1 / d;
+        }
+        if (i > w->to && L[0] == left && L[1] == over)
+            break;
+        L[0] = left;
+        L[1] = over;
+    }
+    return true;
+}
+
 /* Rows outside the set are those of the identity matrix. */
 static bool set_factor(contact_problem *p)
 {
@@ -189,15 +221,20 @@ static void factor_use(const contact_problem *p, double *x)
     }
 }
 
-/* The same for three diagonals. */
-static void factor_use_3(const contact_problem *p, double *x)
+/* The same for three diagonals, with the right-hand side: only rows between the first and the last that press
+   have reactions. */
+static void set_solve_3(contact_problem *p)
 {
-    const double *L = p->work->L;
-    int m = p->m;
-    for (int i = 1; i < m; i++)
-        x[i] -= L[2 * i] * x[i - 1];
-    x[m - 1] *= L[2 * m - 1];
-    for (int i = m - 1; i-- > 0;)
+    const band_work *w = p->work;
+    const double *L = w->L, *b = p->b;
+    const bool *in = w->in;
+    double *x = p->r, before = 0;
+    int first = w->first, last = w->last;
+    for (int i = first; i <= last; i++)
+        x[i] = before = (in[i] ? -b[i] : 0) - (i > first ? L[2 * i] * before : 0);
+    if (first <= last)
+        x[last] *= L[2 * last + 1];
+    for (int i = last; i-- > first;)
         x[i] = x[i] * L[2 * i + 1] - L[2 * i + 2] * x[i + 1];
 }
 
@@ -206,14 +243,50 @@ static void set_solve(contact_problem *p)
     const band_work *w = p->work;
     const double *b = p->b;
     double *r = p->r;
+    if (!w->U && p->kb == 1) {
+        set_solve_3(p);
+        return;
+    }
     for (int i = 0, m = p->m; i < m; i++)
         r[i] = w->in[i] ? -b[i] : 0;
     if (w->U)
         skew_factor_use(p, p->r);
-    else if (p->kb == 1)
-        factor_use_3(p, p->r);
     else
         factor_use(p, p->r);
+}
+
+/* Rates with the reactions: far from rows that press they are those without. */
+static void set_velocities(const contact_problem *p)
+{
+    const band_work *w = p->work;
+    int first = w->first > 0 ? w->first - 1 : 0, end = w->last + 2 < p->m ? w->last + 2 : p->m;
+    if (p->kb != 1 || p->m < 2) {
+        problem_velocities(p, p->u);
+        return;
+    }
+    memcpy(p->u, p->b, (size_t)p->m * sizeof *p->u);
+    const double *W = p->W, *r = p->r, *b = p->b;
+    for (int i = first; i < end; i++) {
+        const double *row = W + 3 * (size_t)i;
+        if (i == 0)
+            p->u[i] = b[i] + row[1] * r[0] + row[2] * r[1];
+        else if (i == p->m - 1)
+            p->u[i] = b[i] + row[0] * r[i - 1] + row[1] * r[i];
+        else
+            p->u[i] = b[i] + (row[0] * r[i - 1] + row[1] * r[i] + row[2] * r[i + 1]);
+    }
+}
+
+static void change_side(band_work *w, int i)
+{
+    w->in[i] = !w->in[i];
+    w->known = false;
+    w->from = i < w->from ? i : w->from;
+    w->to = i > w->to ? i : w->to;
+    if (!w->in[i])
+        return;
+    w->first = i < w->first ? i : w->first;
+    w->last = i > w->last ? i : w->last;
 }
 
 /* Computes rates; returns the number of rows on the wrong side, which change sides (only the last of them if
@@ -221,29 +294,29 @@ static void set_solve(contact_problem *p)
 static int set_change(contact_problem *p, bool one)
 {
     band_work *w = p->work;
+    const double *r = p->r, *u = p->u, *over = w->over;
+    const bool *in = w->in;
     double scale = p->least, eps;
-    int wrong = 0, last = -1;
-    problem_velocities(p, p->u);
-    for (int i = 0; i < p->m; i++)
-        scale = larger(scale, fabs(p->r[i]));
+    int wrong = 0, last = -1, m = p->m;
+    set_velocities(p);
+    for (int i = w->first; i <= w->last; i++)
+        scale = larger(scale, fabs(r[i]));
     if (scale == 0)
-        for (int i = 0; i < p->m; i++)
-            scale = larger(scale, -p->b[i] * w->over[i]);
+        for (int i = w->first; i <= w->last; i++)
+            scale = larger(scale, -p->b[i] * over[i]);
     eps = ROUND_50 * scale;
-    for (int i = 0; i < p->m; i++) {
+    for (int i = 0; i < m; i++) {
         /* touching contacts are in the set */
-        bool off = w->in[i] ? p->r[i] < -eps : p->u[i] * w->over[i] < 0.5 * eps;
-        if (!off || p->cone[i].kind == CONE_BILATERAL)
+        bool off = in[i] ? r[i] < -eps : u[i] * over[i] < 0.5 * eps;
+        if (!off || (w->held && p->cone[i].kind == CONE_BILATERAL))
             continue;
         wrong++;
         last = i;
         if (!one)
-            w->in[i] = !w->in[i];
+            change_side(w, i);
     }
     if (one && last >= 0)
-        w->in[last] = !w->in[last];
-    if (wrong)
-        w->known = false;
+        change_side(w, last);
     return wrong;
 }
 
@@ -251,25 +324,38 @@ static int set_change(contact_problem *p, bool one)
 static double set_residual(contact_problem *p)
 {
     const band_work *w = p->work;
-    reaction_size size = { 0 };
+    reaction_size size = { .n = p->m };
     double most = 0;
     p->worst = 0;
-    for (int i = 0; i < p->m; i++) {
-        bool held = p->cone[i].kind == CONE_BILATERAL;
+    for (int i = 0, m = p->m; i < m; i++) {
+        double asked = fabs(p->b[i]) * w->over[i];
+        size.asked = larger(size.asked, asked);
+        size.all += asked;
+        if (!w->in[i] && p->r[i] == 0 && p->u[i] >= 0) /* open as it should be */
+            continue;
+        bool held = w->held && p->cone[i].kind == CONE_BILATERAL;
         double r = p->r[i] < 0 && !held ? 0 : p->r[i], u = p->u[i] * w->over[i],
                e = held ? fabs(u) : fabs(r < u ? r : u);
         e = larger(e, fabs(r - p->r[i]));
         p->r[i] = r;
-        size.n++;
         size.most = larger(size.most, fabs(r));
-        size.asked = larger(size.asked, fabs(p->b[i]) * w->over[i]);
-        size.all += fabs(p->b[i]) * w->over[i];
         if (e > most || !(e == e)) {
             most = e;
             p->worst = i;
         }
     }
     return most == 0 ? 0 : most / reaction_scale(&size, p->least);
+}
+
+static bool set_factors(contact_problem *p)
+{
+    band_work *w = p->work;
+    if (w->U ? !skew_set_factor(p) : p->kb == 1 ? !set_factor_3(p) : !set_factor(p))
+        return false;
+    w->known = true;
+    w->from = p->m;
+    w->to = -1;
+    return true;
 }
 
 /* All wrong rows change sides at once; if that makes no progress, one at a time (which terminates for every
@@ -280,11 +366,8 @@ static bool set_find(contact_problem *p)
     band_work *w = p->work;
     int best = p->m + 1, stall = 0;
     for (int it = 0; it < 40 + p->m / 8; it++) {
-        if (!w->known) {
-            if (!(w->U ? skew_set_factor(p) : set_factor(p)))
-                return false;
-            w->known = true;
-        }
+        if (!w->known && !set_factors(p))
+            return false;
         set_solve(p);
         p->iterations++;
         int wrong = set_change(p, stall > PATIENCE);
@@ -299,18 +382,32 @@ static bool set_find(contact_problem *p)
     return false;
 }
 
+/* as if no factors were there */
+static void set_forget(contact_problem *p)
+{
+    p->work->known = false;
+    p->work->from = 0;
+    p->work->to = p->m - 1;
+}
+
 static bool set_run(contact_problem *p, double tol)
 {
     band_work *w = p->work;
-    for (int i = 0; i < p->m; i++) {
-        bool in = p->r[i] != 0 || !(p->b[i] > 0) || p->cone[i].kind == CONE_BILATERAL;
-        if (in != w->in[i]) {
-            w->in[i] = in;
-            w->known = false;
+    w->first = p->m;
+    w->last = -1;
+    for (int i = 0, m = p->m; i < m; i++) {
+        bool in = p->r[i] != 0 || !(p->b[i] > 0) || (w->held && p->cone[i].kind == CONE_BILATERAL);
+        if (in != w->in[i])
+            change_side(w, i);
+        if (!in) {
+            p->r[i] = 0;
+            continue;
         }
+        w->first = i < w->first ? i : w->first;
+        w->last = i;
     }
     if (!set_find(p)) {
-        w->known = false;
+        set_forget(p);
         return false;
     }
     p->residual = set_residual(p);

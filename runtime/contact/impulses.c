@@ -148,7 +148,14 @@ static void push_fixed(impulses *w)
     double *v = w->v1;
     for (int i = 0, k = at[0]; i < w->n; i++) {
         double x = v[i], size = fabs(x);
-        for (int end = at[i + 1]; k < end; k++) {
+        int end = at[i + 1];
+        if (end - k == 2) { /* between two neighbours, as most are: without the cost of a loop */
+            double c = K[k] * r[row_of[k]], d = K[k + 1] * r[row_of[k + 1]];
+            x = (x + c) + d;
+            size = (size + fabs(c)) + fabs(d);
+            k = end;
+        }
+        for (; k < end; k++) {
             double d = K[k] * r[row_of[k]];
             x += d;
             size += fabs(d);
@@ -186,6 +193,37 @@ static void push_all(impulses *w, group g)
 }
 
 /* ---- chains ---- */
+/* Rows of a fixed list without friction, in the order of its chain; NULL: one has more than two dofs. */
+static const chain_row *chain_rows(const impulses *w, group g)
+{
+    const contact_list *l = &w->act;
+    for (int k = 0; k < g.n; k++)
+        if (list_rows(l, g.at[k]) != 1 || l->dof_at[g.at[k] + 1] - l->dof_at[g.at[k]] > 2)
+            return NULL;
+    chain_row *rows = arena_array(w->a, chain_row, g.n);
+    for (int k = 0; k < g.n; k++) {
+        int c = g.at[k], n = l->dof_at[c + 1] - l->dof_at[c];
+        const int *dof = l->dof + l->dof_at[c];
+        const double *J = l->J + l->J_at[c];
+        if (n > 0)
+            rows[k] = (chain_row){ dof[0], dof[n - 1], l->cone[c].row, { J[0], n == 2 ? J[1] : 0 } };
+    }
+    return rows;
+}
+
+static void chain_put_rows(const impulses *w, contact_problem *p, const chain_row *rows)
+{
+    const double *v = w->v1, *b = w->act.b, *r = w->act.r;
+    for (int k = 0, n = p->n; k < n; k++) {
+        const chain_row *x = &rows[k];
+        double u = 0;
+        u += x->J[0] * v[x->a];
+        u += x->J[1] * v[x->b];
+        p->b[k] = u + b[x->row];
+        p->r[k] = r[x->row];
+    }
+}
+
 /* Its problem with the current rates and reactions. */
 static void chain_put(const impulses *w, contact_problem *p, group g)
 {
@@ -215,16 +253,23 @@ static void chain_put(const impulses *w, contact_problem *p, group g)
 static double chain_solve(impulses *w, island *i, group g, int *worst)
 {
     contact_list *l = &w->act;
-    if (!i->band)
+    if (!i->band) {
         i->band = island_band(&w->isl, i, l, w->root != NULL, w->fixed ? w->a : w->scratch);
+        i->rows = w->fixed && !band_rough(i->band) ? chain_rows(w, g) : NULL;
+    }
     contact_problem *p = i->band;
-    chain_put(w, p, g);
+    if (i->rows)
+        chain_put_rows(w, p, i->rows);
+    else
+        chain_put(w, p, g);
     bool ok = band_solve(p, w->tol);
     w->iterations += p->iterations;
     *worst = g.at[p->worst];
     if (!ok)
         return fmax(p->residual, 2 * w->tol); /* not solved, although the residual may be small */
-    for (int k = 0, from = 0; k < g.n; k++) {
+    for (int k = 0; i->rows && k < g.n; k++)
+        l->r[i->rows[k].row] = p->r[k];
+    for (int k = 0, from = 0; !i->rows && k < g.n; k++) {
         const cone *o = &l->cone[g.at[k]];
         double *r = l->r + o->row;
         for (int a = 0, m = cone_rows(o); a < m; a++)
@@ -400,6 +445,8 @@ static void begin_best(contact_problem *p, const double *before, arena *scratch)
 /* The residual that is accepted for a group. */
 static double enough_of(const impulses *w, group g)
 {
+    if (g.n == w->act.n && !memchr(w->act.loose, true, (size_t)g.n))
+        return w->tol;
     for (int i = 0; i < g.n; i++)
         if (w->act.loose[g.at[i]])
             return larger(w->tol, w->enough);

@@ -23,10 +23,19 @@ typedef struct contact_list {
     double *K_of;
 } contact_list;
 
+/* A row of a chain without friction: its one or two dofs (one: b = a and J[1] = 0), and its place in the
+ * list.
+ */
+typedef struct chain_row {
+    int a, b, row;
+    double J[2];
+} chain_row;
+
 /* Contacts that are connected through dofs: at[first..first + n), in an order that keeps neighbours close. */
 typedef struct island {
     int first, n, kb;
     contact_problem *band;
+    const chain_row *rows; /* of the band, where they are that short and never change */
 } island;
 typedef struct islands {
     int n, cap;

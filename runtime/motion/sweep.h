@@ -139,6 +139,7 @@ typedef struct act_known {
     bool gives;    /* some have adhesion or static friction, which may be exceeded */
     bool turns;    /* for some, the directions of friction turn */
     bool tresca;   /* for some, the bound of friction does not follow from r_n */
+    bool rough;    /* some have friction */
     int64_t rows, cones, offsets;
     int64_t made;               /* how often cones were computed */
     double cone_step, cone_end; /* step and weight of its end for which the cones were computed */
@@ -313,6 +314,7 @@ typedef struct step_policy {
     /* The trial step includes all contacts that may close, with the rows of its start: it always has a
        solution. */
     bool whole;
+    bool fixed;           /* by sweep_fixed */
     island_parts islands; /* islands that are followed beside a crowd */
 } step_policy;
 
@@ -350,6 +352,7 @@ typedef struct quick_ways {
     struct gauss_later *gauss;    /* accelerations that no step needs, computed later */
     struct native *native;        /* compiled code for plain steps */
     struct lanes *lanes;          /* islands of one contact, in parallel */
+    struct fixed_rows *fixed;     /* whole steps of columns */
     struct emitted_run *emit;     /* if not NULL, the run is written there as C instead of being computed */
     native_policy policy;         /* whether plain steps are compiled */
 } quick_ways;
@@ -405,6 +408,8 @@ void sweep_matrix(sweep *w, bool mass); /* W = [H; S] G; mass: of forces or shoc
 /* Solves the current problem (cones, off; initial guess rr) for the reactions; x becomes the rates with them.
  */
 bool sweep_solve(sweep *w, bool mass, double *x, double t);
+/* The same where rounding has been taken out of what is asked of gaps. */
+bool sweep_solve_put(sweep *w, bool mass, double *x, double t);
 void sweep_ways(sweep *w); /* counts the accelerations that satisfy the laws, if there may be several */
 void sweep_react(const sweep *w, double *x, bool mass);        /* x += G r */
 void sweep_chain(sweep *w);                                    /* lists the contacts, at the start */
@@ -450,6 +455,7 @@ void sweep_recorded(sweep *w, struct step_problem *s, bool solved, const char *s
 /* ---- sweep_step.c ---- */
 void sweep_lightness(sweep *w);        /* inverse masses of the dofs, at present */
 void sweep_gather(sweep *w);           /* puts closed contacts into act */
+bool sweep_not_finite(sweep *w);       /* fails: the trial step leads nowhere */
 bool sweep_smooth(sweep *w, double h); /* a trial step: q1, v1, f1, impulses in rr */
 bool sweep_look(sweep *w);             /* gaps at its end: was one crossed? */
 void sweep_accept(sweep *w, double h);
@@ -563,6 +569,18 @@ bool sweep_whole(sweep *w, double h); /* a trial step that includes impacts */
 void sweep_whole_end(sweep *w);
 bool sweep_whole_positions(sweep *w, double h); /* positions at the end: q1 and gaps */
 void sweep_whole_account(sweep *w, double h);
+double sweep_micro_time(const sweep *w,
+                        double h);      /* gaps that count as closed, over the change of their rate */
+void sweep_whole_note(sweep *w, int i); /* the impact of contact i of the problem at hand, if it is one */
+void sweep_whole_open(sweep *w);        /* q1 and gaps are known: overlaps that are left are pushed open */
+
+/* ---- sweep_fixed.c ---- */
+void sweep_fixed_new(sweep *w); /* sets up the lanes if the model fits; the start must be known */
+/* Can the whole step of size h go by this way?  Then sweep_fixed is the trial step, with the same outcome. */
+bool sweep_fixed_fits(const sweep *w, double h);
+bool sweep_fixed(sweep *w, double h);
+void sweep_fixed_note(sweep *w);             /* its impacts */
+void sweep_fixed_accept(sweep *w, double h); /* impulses, who lets go; the end of the step is the state now */
 
 /* Kinetic energy of second-order dofs; shown: as the model defines it. */
 double sweep_kinetic(sweep *w, double *shown);

@@ -303,7 +303,7 @@ void sweep_take(sweep *w, const bool *which, const bool *also)
         return;
     known->stamp++;
     known->fixed = known->still = true;
-    known->gives = known->turns = known->tresca = false;
+    known->gives = known->turns = known->tresca = known->rough = false;
     for (int i = 0; i < n; i++) {
         const contact_state *k = w->hand.act[i];
         known->fixed &= k->rows_fixed;
@@ -311,6 +311,7 @@ void sweep_take(sweep *w, const bool *which, const bool *also)
         known->gives |= k->c->fam->adhesion.k || k->c->fam->mu_static.k;
         known->turns |= turns_its_slip(k);
         known->tresca |= k->c->fam->f->friction == FRICTION_TRESCA;
+        known->rough |= k->c->fam->d > 0;
     }
 }
 

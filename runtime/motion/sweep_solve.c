@@ -520,7 +520,7 @@ static double list_laws(sweep *w, impulses *p, const double *x)
 static double list_blur(const sweep *w, const contact_list *l)
 {
     double most = 0, rate = 0;
-    if (w->tol <= SOLVED_TIGHT)
+    if (w->tol <= SOLVED_TIGHT || !w->hand.known.rough)
         return 0;
     for (int i = 0; i < l->rows; i++)
         most = larger(most, fabs(l->r[i]));
@@ -553,10 +553,14 @@ static bool solve_list(sweep *w, bool mass, double *x)
     impulses *p = list_of(w, mass, f->kind == FACTOR_DIAGONAL ? f->a : NULL);
     contact_list *l = &p->act;
     bool of_speed = false;
-    for (int i = 0; i < l->rows; i++) {
-        double unit = list_unit(l, i);
-        l->b[i] = w->hand.off[i] * unit;
-        l->r[i] = w->hand.rr[i] / unit;
+    double *b = l->b, *r = l->r;
+    for (int i = 0; l->equal && i < l->rows; i++) {
+        b[i] = w->hand.off[i] * l->unit[i];
+        r[i] = w->hand.rr[i] / l->unit[i];
+    }
+    if (!l->equal) { /* what has no units of its own is used where it is */
+        l->b = w->hand.off;
+        l->r = w->hand.rr;
     }
     for (int i = 0; i < w->hand.nact && !w->hand.known.still; i++)
         if (w->hand.cone[i].of_speed && !w->hand.cone[i].dir) {
@@ -575,10 +579,12 @@ static bool solve_list(sweep *w, bool mass, double *x)
         vec_copy(x, w->crowd.free, w->n);
         ok = impulses_solve(p) || p->taken;
     }
-    for (int i = 0; i < l->rows; i++)
-        w->hand.rr[i] = l->r[i] * list_unit(l, i);
-    w->hand.pr.iterations = (int)p->iterations;
     w->hand.blur[mass] = list_blur(w, l);
+    for (int i = 0; l->equal && i < l->rows; i++)
+        w->hand.rr[i] = l->r[i] * l->unit[i];
+    l->b = b;
+    l->r = r;
+    w->hand.pr.iterations = (int)p->iterations;
     w->r->count.swept += p->swept;
     w->hand.pr.residual = p->residual;
     w->hand.pr.worst = p->worst;
@@ -769,9 +775,14 @@ static bool solve_watched(sweep *w, bool mass, double *x)
 
 bool sweep_solve_unbraked(sweep *w, bool mass, double *x)
 {
-    results *r = w->r;
     if (w->policy.whole)
         no_rounding(w, x);
+    return sweep_solve_put(w, mass, x, t);
+}
+
+bool sweep_solve_put(sweep *w, bool mass, double *x, double t)
+{
+    results *r = w->r;
     bool ok = w->hand.watch ? solve_watched(w, mass, x) : solve_by(w, mass, x);
     r->count.solver_iterations += w->hand.pr.iterations;
     r->count.branch_choices += w->hand.pr.choices;

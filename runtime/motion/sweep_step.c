@@ -438,7 +438,7 @@ static bool step_free(sweep *w, double h, bool first, double *v)
     return true;
 }
 
-static bool not_finite(sweep *w)
+bool sweep_not_finite(sweep *w)
 {
     return results_fail(
         w->r, SPAN_NONE,
@@ -493,7 +493,7 @@ static bool step_newton(sweep *w, double h)
         size = sqrt(size);
         vec_copy(w->v1, v, n);
         if (!isfinite(change))
-            return not_finite(w);
+            return sweep_not_finite(w);
         if (once || change <= ROUND_50 * size ||
             (it > 4 && change <= STEP_STALLED * size && change >= before))
             break;
@@ -543,7 +543,7 @@ static bool step_forced(sweep *w, double h)
         }
         vec_copy(w->v1, v, w->n);
         if (!isfinite(change))
-            return not_finite(w);
+            return sweep_not_finite(w);
         if (sqrt(change) <= STEP_STALLED * sqrt(size) || !(change < before))
             break;
         before = change;
@@ -600,7 +600,7 @@ static bool step_linear(sweep *w, double h)
     }
     if (s->force_of_state)
         sweep_force_follows(w, w->room.x4, w->v);
-    return finite == 0 ? step_end(w, h, true) : not_finite(w);
+    return finite == 0 ? step_end(w, h, true) : sweep_not_finite(w);
 }
 
 bool sweep_free(sweep *w, double h, double *v1)
@@ -825,13 +825,9 @@ static void accept_contacts(sweep *w, double h)
     }
 }
 
-void sweep_accept(sweep *w, double h)
+/* the end of the step is the state now */
+static void state_ahead(sweep *w)
 {
-    if (w->policy.whole && (w->s->mass_constant || w->crowd.by_bodies))
-        sweep_whole_account(w, h);
-    else
-        account(w, h);
-    accept_contacts(w, h);
     SWAP(w->q, w->q1);
     SWAP(w->v, w->v1);
     if (w->s->past)
@@ -844,6 +840,20 @@ void sweep_accept(sweep *w, double h)
     w->fresh = false;
     sweep_sizes(w);
     sweep_sizes_known(w);
+}
+
+void sweep_accept(sweep *w, double h)
+{
+    if (w->policy.whole && (w->s->mass_constant || w->crowd.by_bodies))
+        sweep_whole_account(w, h);
+    else
+        account(w, h);
+    if (w->policy.fixed)
+        sweep_fixed_accept(w, h);
+    else {
+        accept_contacts(w, h);
+        state_ahead(w);
+    }
     for (size_t f = 0; f < w->p->ncontact; f++)
         w->r->max_penetration = larger(deepest(w, f), w->r->max_penetration);
 }

@@ -33,7 +33,7 @@ static double forced_rate(const sweep *w, const gap_row *r)
    of a pile almost degenerate, with a solution far from the initial guess; the more so the smaller the part h
    of the step, because gap/h over the change of the rate grows with 1/h^2. Expressed as a time, for a given
    change of the rate in h. */
-static double micro_time(const sweep *w, double h)
+double sweep_micro_time(const sweep *w, double h)
 {
     return fmin(MICRO_GAP, sqrt(w->tol)) * w->h * fmax(w->h / h, 1);
 }
@@ -225,7 +225,7 @@ static void join(sweep *w, double h)
         bool pairs = near_of_points(&w->p->contact[f]);
         joining j = { h,
                       w->size.lengths[f],
-                      micro_time(w, h),
+                      sweep_micro_time(w, h),
                       w->p->contact[f].relation,
                       w->p->contact[f].e_of_speed,
                       w->s->family[f].et.k != NULL,
@@ -274,23 +274,30 @@ static bool pushed_before(const sweep *w, int at)
     return (w->policy.was_at_once || t->hits[at] > 0) && t->ahead[at] >= 0 && t->r[t->first[at]] > 0;
 }
 
-static void note_impacts(sweep *w)
+void sweep_whole_note(sweep *w, int i)
 {
     contact_table *t = &w->contacts.table;
     double now = w->t;
+    int at = w->hand.place[i];
+    if (t->closed[at] || !(t->un[at] < -t->tol_u[at]) || !pushes_open(w, i) || pushed_before(w, at))
+        return;
+    const contact_state *k = w->hand.act[i];
     w->t = w->t1;
-    for (int i = 0; i < w->hand.nact; i++) {
-        int at = w->hand.place[i];
-        if (t->closed[at] || !(t->un[at] < -t->tol_u[at]) || !pushes_open(w, i) || pushed_before(w, at))
-            continue;
-        const contact_state *k = w->hand.act[i];
-        sweep_impact(w, k, t->un[at], gap_rate(k, w->v1), w->hand.rr[k->row]);
-        t->counted = true;
-        t->hits[at]++;
-        if (k->out->last_open)
-            k->out->last_open[k->c->member] = w->t1;
-    }
+    sweep_impact(w, k, t->un[at], gap_rate(k, w->v1), w->hand.rr[k->row]);
     w->t = now;
+    t->counted = true;
+    t->hits[at]++;
+    if (k->out->last_open)
+        k->out->last_open[k->c->member] = w->t1;
+}
+
+static void note_impacts(sweep *w)
+{
+    if (w->policy.fixed)
+        sweep_fixed_note(w);
+    else
+        for (int i = 0; i < w->hand.nact; i++)
+            sweep_whole_note(w, i);
 }
 
 bool sweep_whole(sweep *w, double h)
@@ -300,11 +307,14 @@ bool sweep_whole(sweep *w, double h)
     int ahead = 0;
     double *margin = &w->contacts.margin;
     w->policy.whole = true;
+    w->policy.fixed = sweep_fixed_fits(w, h);
     memset(w->contacts.table.met, 0, w->contacts.nstate * sizeof *w->contacts.table.met);
+    if (w->policy.fixed)
+        ok = sweep_fixed(w, h);
     /* Bodies that are set in motion by others may meet bodies that were too far away: then the step is solved
        again with a larger search distance. More pairs are listed only if points moved farther than the list
        covers. */
-    for (*margin = NEAR_AHEAD; ok; *margin *= WIDER) {
+    for (*margin = NEAR_AHEAD; ok && !w->policy.fixed; *margin *= WIDER) {
         w->t1 = w->t + h;
         ok = sweep_free(w, h, w->v1) && sweep_near(w, h, w->v1, covered ? NEAR_AHEAD : *margin);
         if (!ok)
@@ -343,7 +353,7 @@ void sweep_whole_end(sweep *w)
     for (size_t f = 0; f < w->p->ncontact; f++)
         for (size_t i = t->from[f]; w->s->family[f].et.k && i < t->from[f + 1]; i++)
             w->contacts.state[i]->along = 0;
-    w->policy.whole = false;
+    w->policy.whole = w->policy.fixed = false;
 }
 
 /* ---- positions at the end ---- */
@@ -632,12 +642,28 @@ static void pushed_by_end(sweep *w)
     }
 }
 
-bool sweep_whole_positions(sweep *w, double h)
+/* Bodies that are wedged have reactions whose rounding alone is a gain: then all of the crowd go by the end.
+ */
+static void all_by_end(sweep *w, double h)
 {
-    const double least = ROUND_500, th = w->theta, *f = w->f, *f1 = w->f1;
+    for (int i = 0; i < w->n; i++)
+        w->way.by_end[i] = !w->policy.islands.may || !w->policy.islands.calm[i];
+    positions_by(w, h, ROUND_500);
+    w->account.gain_known = false;
+}
+
+void sweep_whole_open(sweep *w)
+{
+    const double th = w->theta, *f = w->f, *f1 = w->f1;
     double *used = w->account.used;
     for (int i = 0, n = w->n; i < n; i++)
         used[i] = (1 - th) * f[i] + th * f1[i];
+    no_overlaps_left(w);
+}
+
+bool sweep_whole_positions(sweep *w, double h)
+{
+    const double least = ROUND_500;
     memset(w->way.by_end, 0, (size_t)w->n * sizeof *w->way.by_end);
     memset(w->way.by_end_since, -1, (size_t)w->n * sizeof *w->way.by_end_since);
     w->account.opened = w->policy.islands.opened = 0;
@@ -652,15 +678,9 @@ bool sweep_whole_positions(sweep *w, double h)
             break;
         no_gain(w, &look); /* bodies that now move by the rate at the end may make others gain energy */
     }
-    /* rounding of the reactions of wedged bodies may gain energy: then the whole crowd moves by the rate at
-       the end */
     w->account.gain_known = free;
-    if (free && (w->account.gain = contacts_gain(w, false, &w->account.given)) > 0) {
-        for (int i = 0; i < w->n; i++)
-            w->way.by_end[i] = !w->policy.islands.may || !w->policy.islands.calm[i];
-        positions_by(w, h, least);
-        w->account.gain_known = false;
-    }
-    no_overlaps_left(w);
+    if (free && (w->account.gain = contacts_gain(w, false, &w->account.given)) > 0)
+        all_by_end(w, h);
+    sweep_whole_open(w);
     return true;
 }

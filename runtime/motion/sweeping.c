@@ -411,6 +411,7 @@ static bool sweep_start(void *of, run_clock *c)
     if (ok) {
         sweep_quick_new(w);
         sweep_lanes_new(w);
+        sweep_fixed_new(w);
         c->later = sweep_offer_later(w);
         sweep_native_new(w, c);
     }

@@ -27,6 +27,8 @@ typedef struct {
 
 typedef enum { SHORT, GENERAL, LATER } way;
 
+static const char *cut_asked; /* NULL: auto */
+
 static results *run_with(arena *a, const results *compiled, const sample_model *m, double every, way by)
 {
     const backend *b = backend_find("sweeping");
@@ -34,8 +36,11 @@ static results *run_with(arena *a, const results *compiled, const sample_model *
         .duration = m->duration, .every = every, .only_general = by == GENERAL, .later = by == LATER
     };
     results *r = results_new(a, compiled->prog);
-    for (int i = 0; i < b->noption; i++)
+    for (int i = 0; i < b->noption; i++) {
         o.value[i] = b->option[i].value;
+        if (strcmp(b->option[i].name, "cut") == 0)
+            o.word[i] = cut_asked;
+    }
     o.value[H] = m->h;
     o.value[THETA] = m->theta;
     memcpy(r->param, compiled->param, (size_t)compiled->prog->nparam * sizeof *r->param);
@@ -144,6 +149,9 @@ static void say(void *ud, const char *said, size_t n)
     fwrite(said, 1, n, stderr);
 }
 
+/* of the last run by the fast paths, and by that of columns */
+static int64_t whole_steps, columns_took;
+
 static void same_both_ways(const sample_model *m)
 {
     char program_text[1024];
@@ -161,6 +169,9 @@ static void same_both_ways(const sample_model *m)
         const results *quick = run_with(a, s->last->r, m, every[k], SHORT),
                       *general = run_with(a, s->last->r, m, every[k], GENERAL);
         same_results(quick, general, m->text);
+        whole_steps = quick->count.at_once; /* in the end those of the run without samples on its way */
+        columns_took = quick->count.fixed;
+        assert_int_equal(general->count.fixed, 0);
         same_later(run_with(a, s->last->r, m, every[k], LATER), quick, m);
         assert_int_equal(general->count.plain, 0);
         assert_true(m->share > 0 || quick->count.plain == 0);
@@ -177,6 +188,19 @@ static void all_same(const sample_model *m, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         same_both_ways(&m[i]);
+}
+
+/* nearly all steps are whole steps by the fast path of columns */
+static void columns_same(const sample_model *m, size_t n)
+{
+    cut_asked = "never";
+    for (size_t i = 0; i < n; i++) {
+        same_both_ways(&m[i]);
+        if ((double)columns_took < 0.9 * (double)whole_steps || whole_steps == 0)
+            fail_msg("only %lld of %lld whole steps take the fast path\n%s", (long long)columns_took,
+                     (long long)whole_steps, m[i].text);
+    }
+    cut_asked = NULL;
 }
 #define ALL(m) all_same(m, sizeof(m) / sizeof *(m))
 
@@ -352,13 +376,48 @@ static void stacks(void **state)
     ALL(m);
 }
 
+#define PILED(masses, laws)                                                                 \
+    "model m { dof z[i in 1..60] = 0.01*i + 0.0002*i^1.3\n"                                 \
+    "for i in 1..60 { kinetic (" masses ")*z[i]'^2/2; potential (" masses ")*9.81*z[i] }\n" \
+    "constraint floor: z[1] >= 0.005 " laws "\n"                                            \
+    "constraint pair[i in 1..59]: z[i + 1] - z[i] >= 0.01 " laws " }"
+
+/* columns and trains, by whole steps: they fall, pile up, rebound and rest */
+static void columns(void **state)
+{
+    (void)state;
+    static const sample_model m[] = {
+        { PILED("1", ""), 0.6, 1e-3, 0.5, WAITS },
+        { PILED("1", ""), 0.6, 1e-3, 1, WAITS },
+        { PILED("1 + 0.3*mod(i, 7)", ""), 0.6, 2e-3, 0.5, WAITS },
+        { PILED("if i > 40 then 100 else 1", "{ impact = newton(0.5) }"), 0.6, 1e-3, 0.5, WAITS },
+        /* two columns, and gaps of one dof and of two that overlap at the start by rounding */
+        { "model m { dof x[i in 1..30] = 0.1*i, x[i in 1..30]' = 2 - 0.1*i\n"
+          "dof y[i in 1..30] = -0.2*i, y[i in 1..30]' = if i == 30 then 20 else 0\n"
+          "for i in 1..30 { kinetic x[i]'^2/2 + y[i]'^2 }\n"
+          "constraint wall: x[30] <= 3.05\n"
+          "constraint cars[i in 1..29]: x[i + 1] - x[i] >= 0.1 { impact = newton(0.8) }\n"
+          "constraint end: y[1] <= 0.1 { impact = newton(0.9) }\n"
+          "constraint others[i in 1..29]: 2*y[i] - 2*y[i + 1] >= 0.3 }",
+          1.5, 2e-3, 0.5, WAITS },
+        /* a floor that moves at a constant rate; rows of three diagonals and more */
+        { "model m { dof z[i in 1..40] = 0.011*i\n"
+          "for i in 1..40 { kinetic z[i]'^2/2; potential 9.81*z[i] }\n"
+          "constraint floor: z[1] - 0.3*t >= 0\n"
+          "constraint pair[i in 1..39]: z[i + 1] - z[i] >= 0.01\n"
+          "constraint next[i in 1..38]: z[i + 2] - z[i] >= 0.0201 }",
+          0.3, 1e-3, 0.5, WAITS },
+    };
+    columns_same(m, sizeof m / sizeof *m);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(balls),         cmocka_unit_test(friction_with_impacts),
         cmocka_unit_test(blocks),        cmocka_unit_test(bilateral_and_stops),
         cmocka_unit_test(larger_models), cmocka_unit_test(forces_in_time),
-        cmocka_unit_test(stacks),
+        cmocka_unit_test(stacks),        cmocka_unit_test(columns),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
