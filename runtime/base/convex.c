@@ -1,6 +1,6 @@
-/* convex: hulls of points, and where two of them touch.  All features are small in number, so all are looked
-   at: separating planes along faces and along pairs of edges while they touch, pairs of closest features
-   else. */
+/* convex: hulls of points, and where two of them touch. The numbers of features are small, so all of them are
+   checked: separating planes along faces and along pairs of edges for bodies in contact, pairs of closest
+   features for others. */
 #include "base/convex.h"
 #include <math.h>
 #include <stdbool.h>
@@ -12,14 +12,15 @@
 
 /* ---- hulls ---- */
 
-/* points that lie beyond all others along some direction of a face; flat ones are left out */
+/* Builds a hull: the points that are extreme along some direction of a face; points inside faces are left
+   out. */
 typedef struct {
     arena *a;
     convex *c;
     double small;
-    int room;        /* faces */
-    size_t loop_cap; /* corners of faces */
-    int *on;         /* points of the plane at hand */
+    int room;        /* allocated number of faces */
+    size_t loop_cap; /* allocated number of corners of faces */
+    int *on;         /* points of the current plane */
     double *flat;    /* coordinates of points in a plane */
     int *chain;
     double inside[3];
@@ -39,7 +40,7 @@ static void bounds_put(convex *c)
         c->E[4 * k] = c->radius * c->radius;
 }
 
-/* whether the points lie in the plane of a face */
+/* Do the points lie in the plane of a known face? */
 static bool face_known(const builder *b, const int *k)
 {
     const convex *c = b->c;
@@ -53,7 +54,7 @@ static bool face_known(const builder *b, const int *k)
     return false;
 }
 
-/* whether the loop turns to the left at its corner i, seen from where n points to */
+/* Does the loop turn to the left at its corner i, seen from the side to which n points? */
 static bool loop_turns(const convex *c, const double *n, const int *on, int count, int i)
 {
     double x[3], y[3], z[3];
@@ -63,15 +64,15 @@ static bool loop_turns(const convex *c, const double *n, const int *on, int coun
     return dot(z, n) > 0 && dot(z, z) > EDGE_STRAIGHT * dot(x, x) * dot(y, y);
 }
 
-/* points of the plane from left to right, by their first coordinates there, then by their second ones */
+/* Orders points of the plane from left to right, by their first coordinates, then by their second ones. */
 static bool left_of(const builder *b, int i, int j)
 {
     const double *p = b->flat + 2 * i, *q = b->flat + 2 * j;
     return p[0] < q[0] || (p[0] == q[0] && p[1] < q[1]);
 }
 
-/* Along one side of them, from one end to the other: all corners but the last are put behind the `from` ones
-   that are there (Andrew's chain). */
+/* The chain along one side, from one end to the other: adds all its corners except the last after the first
+   `from` ones (Andrew's algorithm). */
 static int chain(const builder *b, const double *n, int count, bool back, int from)
 {
     int *to = b->chain, top = from;
@@ -88,7 +89,7 @@ static int chain(const builder *b, const double *n, int count, bool back, int fr
     return top - 1;
 }
 
-/* corners of the plane in order around n: not points on a straight line between others, nor points inside */
+/* Corners of the plane in order around n, without points on a straight line between others or inside. */
 static int loop_order(const builder *b, const double *n, int *on, int count)
 {
     const convex *c = b->c;
@@ -112,7 +113,7 @@ static int loop_order(const builder *b, const double *n, int *on, int count)
         }
     count = chain(b, n, count, true, chain(b, n, count, false, 0));
     int *loop = b->chain;
-    /* the ends may lie on a straight line too */
+    /* the two ends may lie on a straight line too */
     for (int kept = 0, i = 0; kept < count && count > 3;) {
         if (loop_turns(c, n, loop, count, i)) {
             kept++;
@@ -124,7 +125,7 @@ static int loop_order(const builder *b, const double *n, int *on, int count)
         kept = 0;
         i = (i + count - 1) % count;
     }
-    /* the first one is that behind the direction of -u */
+    /* the first corner is the one after the direction -u */
     int first = 0;
     for (int k = 1; k < count; k++) {
         const double *p = b->flat + 2 * loop[k], *q = b->flat + 2 * loop[first];
@@ -155,7 +156,7 @@ static void face_add(builder *b, const double *n, double level, int count)
     c->first[++c->nf] = (int)need;
 }
 
-/* the plane through three corners (two in the plane), if all others lie on one side */
+/* The plane through three corners (two in the plane) if all others lie on one side. */
 static bool face_through(builder *b, const int *k, double *n, double *level, int *count)
 {
     const convex *c = b->c;
@@ -184,7 +185,7 @@ static bool face_through(builder *b, const int *k, double *n, double *level, int
     }
     if (hi > b->small && lo < -b->small)
         return false;
-    if (hi > b->small) { /* outward */
+    if (hi > b->small) { /* make it point outwards */
         *level = -*level;
         for (int i = 0; i < 3; i++)
             n[i] = -n[i];
@@ -208,7 +209,7 @@ static void edge_add(convex *c, int i, int j, int f)
     x[3] = -1;
 }
 
-/* points that are corners of a face, the others are dropped */
+/* Removes points that are not corners of a face. */
 static void corners_only(builder *b)
 {
     convex *c = b->c;
@@ -235,8 +236,8 @@ static void face_try(builder *b, const int *k)
         face_add(b, normal, level, count);
 }
 
-/* Seen along the line through two corners: if all points lie within half a turn of it, the first and the last
-   one in their order around it, which make the only planes through both that may be faces. */
+/* Seen along the line through two corners: if all points lie within half a turn around it, the first and the
+   last one in that order; only the planes through these may be faces. */
 static bool ends_around(const builder *b, int i, int j, int *first, int *last)
 {
     const convex *c = b->c;
@@ -292,7 +293,7 @@ static void hull_faces(builder *b)
         }
 }
 
-/* points that are the same are taken once */
+/* Adds points; equal points only once. */
 static void points_put(builder *b, const double *point, int n, int apart)
 {
     convex *c = b->c;
@@ -311,7 +312,7 @@ static void points_put(builder *b, const double *point, int n, int apart)
     }
 }
 
-/* the largest distance between two of them */
+/* The largest distance between two points. */
 static double points_size(arena *a, int dim, const double *point, int n, int apart)
 {
     double size = 0;
@@ -368,7 +369,7 @@ convex *convex_hull(arena *a, int dim, const double *point, int n, int apart, do
     return c;
 }
 
-/* ---- rounds that are no balls ---- */
+/* ---- rounded bodies other than balls ---- */
 
 convex *convex_cylinder(arena *a, const double *ends, int apart, double radius)
 {
@@ -383,7 +384,7 @@ convex *convex_cylinder(arena *a, const double *ends, int apart, double radius)
     return c;
 }
 
-/* the largest eigenvalue of a matrix that is positive definite, or slightly more: by the trace of a power */
+/* The largest eigenvalue of a positive definite matrix, or slightly more: from the trace of a power. */
 static double largest_eigenvalue(const double *E)
 {
     enum { SQUARED = 10 };
@@ -415,7 +416,7 @@ convex *convex_ellipsoid(arena *a, int dim, const double *centre, const double *
             if (fabs(A[dim * i + j] - A[dim * j + i]) > CORNER_SAME * (fabs(A[0]) + fabs(A[dim + 1])))
                 return NULL;
         }
-    /* all leading minors are positive */
+    /* positive definite if all leading minors are positive */
     double area = M[0] * M[4] - M[1] * M[3], det = 0, inverse[9];
     for (int i = 0; i < 3; i++) {
         cross(inverse + 3 * i, M + 3 * ((i + 1) % 3), M + 3 * ((i + 2) % 3));
@@ -431,17 +432,17 @@ convex *convex_ellipsoid(arena *a, int dim, const double *centre, const double *
     return c;
 }
 
-/* ---- two of them ---- */
+/* ---- two hulls ---- */
 
-/* a hull where it is now */
+/* A hull in its current pose. */
 typedef struct {
     const convex *c;
     const body_pose *at;
     double *v, *normal, *level;
-    double *arc; /* of each edge with two faces: the product of their normals, the second one first */
+    double *arc; /* for each edge with two faces: the cross product of their normals, the second one first */
 } body;
 
-/* numbers that a body needs */
+/* Numbers that a body needs. */
 static size_t body_room(const convex *c)
 {
     return 3 * (size_t)c->nv + 4 * (size_t)c->nf + 3 * (size_t)c->ne;
@@ -472,7 +473,7 @@ typedef struct {
     const body *x, *y;
     feature *out;
     int n;
-    double size; /* of both: what is small beside it does not count */
+    double size; /* of both bodies: smaller lengths relative to it count as 0 */
 } meeting;
 
 enum { KIND_PLANE_B = 1, KIND_PLANE_A, KIND_CROSS, KIND_POINTS, KIND_EDGE_A, KIND_EDGE_B };
@@ -482,7 +483,7 @@ static int64_t feature_id(int kind, int i, int j)
     return ((int64_t)kind << 48) | ((int64_t)(i + 1) << 24) | (int64_t)(j + 1);
 }
 
-/* A feature from points and directions in space; normal: from y to x. */
+/* A feature from points and directions in space; the normal points from y to x. */
 static void feature_put(const meeting *m, feature *f, int64_t id, int kind, const double *pa,
                         const double *pb, const double *ua, const double *ub, double gap)
 {
@@ -503,9 +504,9 @@ static void feature_put(const meeting *m, feature *f, int64_t id, int kind, cons
     f->gap = gap - f->ra - f->rb;
 }
 
-/* ---- planes between them ---- */
+/* ---- separating planes ---- */
 
-/* the plane of a face of one with all of the other beyond it: how far */
+/* The face of one body with the largest distance of all of the other body beyond its plane. */
 static int best_face(const body *of, const body *other, double *far)
 {
     int best = -1;
@@ -523,8 +524,8 @@ static int best_face(const body *of, const body *other, double *far)
     return best;
 }
 
-/* Do the arcs of normals beside edge i of x and, turned round, edge j of y cross on the sphere?  Then the
- * plane along both edges may part the bodies (Gauss map). */
+/* On the sphere, do the arcs of normals at edge i of x and, reversed, at edge j of y cross? Then the plane
+   along both edges may separate the bodies (Gauss map). */
 static bool arcs_cross(const body *x, int i, const body *y, int j)
 {
     const int *e = x->c->edge + 4 * i, *g = y->c->edge + 4 * j;
@@ -557,7 +558,7 @@ static void best_edges(const meeting *m, edge_pair *best)
             cross(n, u, w);
             if (unit(n) <= EDGES_ALONG * sqrt(dot(u, u) * dot(w, w)))
                 continue;
-            /* from y to x: against the outward normals of x beside its edge */
+            /* direction from y to x: opposite to the outward normals of x at its edge */
             double mean[3];
             copy(mean, x->normal + 3 * e[2]);
             axpy(mean, 1, x->normal + 3 * e[3]);
@@ -581,14 +582,14 @@ typedef struct {
     double d; /* distance; INFINITY: none so far */
     int kind, i, j;
     double pa[3], pb[3];
-    /* How far corners of both lie along an axis from y to x: those of x from `low` on, those of y up to it.
-       What is apart by more than `most` along it is not looked at; it is no less than the distance of both.
-     */
+    /* Coordinates of the corners of both along an axis from y to x: those of x are at least `low`, those of y
+       reach up to it. Features that are more than `most` apart along it are skipped; `most` is at least the
+       distance of the bodies. */
     const double *along_x, *along_y;
     double most;
 } closest;
 
-/* how far corners lie along an axis */
+/* Coordinates of the corners along an axis. */
 static void along(const body *b, const double *axis, double *to)
 {
     for (int i = 0; i < b->c->nv; i++)
@@ -630,7 +631,7 @@ static void closest_try(closest *c, int kind, int i, int j, const double *pa, co
     copy(c->pb, pb);
 }
 
-/* is the point, which lies on the plane of a face, inside it? */
+/* Is the point, which lies in the plane of a face, inside the face? */
 static bool face_holds(const body *b, int f, const double *p)
 {
     const convex *c = b->c;
@@ -671,7 +672,7 @@ static void points_faces(const body *of, const body *to, bool first, closest *c)
         }
 }
 
-/* the point of an edge that is closest to x, into p; false: it is an end */
+/* The point p of an edge that is closest to x; false: it is an end of the edge. */
 static bool onto_edge(const double *a, const double *b, const double *x, double *p)
 {
     double u[3], w[3];
@@ -701,7 +702,7 @@ static void points_edges(const body *of, const body *to, bool first, closest *c)
         }
 }
 
-/* points on two lines that are closest; false: outside of the segments, or parallel */
+/* The closest points of two lines; false: outside the segments, or parallel. */
 static bool lines_meet(const double *a, const double *b, const double *c, const double *d, double *p,
                        double *q)
 {
@@ -748,7 +749,7 @@ static void edge_direction(const body *b, int e, double *u)
     unit(u);
 }
 
-/* the normal is ua x ub and points from b to a */
+/* The normal is along ua x ub and points from b to a. */
 static void crossing_put(const meeting *m, feature *f, int64_t id, const double *pa, const double *pb, int i,
                          int j, const double *toward, double gap)
 {
@@ -767,8 +768,8 @@ static void closest_put(const meeting *m, const closest *c, feature *f)
     double u[3], d[3];
     int64_t id = feature_id(c->kind, c->i, c->j);
     sub(d, c->pa, c->pb);
-    /* without rounds the distance of points has no sign: a plane across it is crossed when they pass each
-     * other */
+    /* without radii, the distance of two points has no sign: a plane across their direction is used, which
+       changes sign when they pass each other */
     if (c->kind >= KIND_POINTS && m->x->c->radius + m->y->c->radius == 0 && unit(d) > 0) {
         feature_put(m, f, id, KIND_PLANE_B, c->pa, c->pb, NULL, d, c->d);
         return;
@@ -798,7 +799,7 @@ static void closest_put(const meeting *m, const closest *c, feature *f)
     }
 }
 
-/* the distance of their nearest corners */
+/* The distance of their nearest corners. */
 static double corners_apart(const body *x, const body *y)
 {
     double least = INFINITY;
@@ -811,7 +812,7 @@ static double corners_apart(const body *x, const body *y)
     return sqrt(least);
 }
 
-/* axis: of a plane between them, from y to x */
+/* axis: normal of a plane between them, from y to x. */
 static void closest_find(const body *x, const body *y, const double *axis, double size, closest *c)
 {
     double along_x[x->c->nv], along_y[y->c->nv];
@@ -832,15 +833,15 @@ static void closest_find(const body *x, const body *y, const double *axis, doubl
 
 /* ---- points of a face that another body may touch ---- */
 
-/* Room for what is left of a face between the sides of another one: each side adds a corner at most, and two
-   where rounding makes it so. */
+/* Room for a face clipped by the sides of another one: each side adds at most one corner, and rounding may
+   add two more. */
 static int clip_room(const body *x, const body *y)
 {
     return x->c->widest + y->c->widest + 2;
 }
 
-/* corners of what faces a plane with the normal n: the face of `of` that is turned to it most at its nearest
- * corner, its segment, its point */
+/* The corners of a body that face a plane with normal n: those of the face of `of` at its nearest corner that
+   is most parallel to the plane, of its segment, or its point. */
 static int facing(const body *of, const double *n, clip_point *out)
 {
     const convex *c = of->c;
@@ -864,7 +865,7 @@ static int facing(const body *of, const double *n, clip_point *out)
     return count;
 }
 
-/* what of `other` lies over the face f of `of` */
+/* The part of `other` over the face f of `of`. */
 static int over_face(const body *of, int f, const body *other, clip_point *out)
 {
     int most = clip_room(of, other);
@@ -884,7 +885,7 @@ static int over_face(const body *of, int f, const body *other, clip_point *out)
             cross(side, u, n);
         if (unit(side) == 0)
             continue;
-        /* what stands on the very edge stays */
+        /* points on the edge itself remain */
         double level = dot(side, p) + CLIP_EDGE * c->reach;
         if (count == 1) {
             count = dot(side, out[0].x) <= level;
@@ -896,8 +897,8 @@ static int over_face(const body *of, int f, const body *other, clip_point *out)
     return count;
 }
 
-/* Points of `other` over the face f of `of`, the nearest and those furthest from it; first: the face is that
- * of x. */
+/* Points of `other` over the face f of `of`: the nearest, and those farthest from it; first: the face belongs
+   to x. */
 static void face_points(meeting *m, bool first, int f)
 {
     const body *of = first ? m->x : m->y, *other = first ? m->y : m->x;
@@ -925,7 +926,7 @@ static void face_points(meeting *m, bool first, int f)
     }
 }
 
-/* ends of one segment beside another: a capsule that lies along a capsule */
+/* Ends of one segment beside another: a capsule along a capsule. */
 static void segment_points(meeting *m)
 {
     for (int pass = 0; pass < 2; pass++) {
@@ -952,8 +953,8 @@ static void segment_points(meeting *m)
     }
 }
 
-/* Edges beside each other, apart along n: ends of one that lie beside the other are points of their own, so
-   that parallel edges are held at both ends. */
+/* Parallel edges, separated along n: ends of one beside the other become separate points, so that the edges
+   are supported at both ends. */
 static void beside_edges(meeting *m, const double *n, const double *on)
 {
     double near = 0.05 * m->size;
@@ -1024,11 +1025,11 @@ int convex_touch(const convex *x, const body_pose *px, const convex *y, const bo
             axpy(axis, -1, a.normal + 3 * face_x);
         closest_find(&a, &b, axis, m.size, &c);
     }
-    /* of two faces on each other always the same one carries the points */
+    /* if two faces touch each other, always the same one supports the points */
     bool first = fx >= fy - (best > small ? 0 : 0.1 * small);
     bool along_face = planes >= edges.far - small && (face_x >= 0 || face_y >= 0);
-    /* separated by no plane along faces or edges: closest features have the normal.  Where they touch, planes
-     * have. */
+    /* if no plane along faces or edges separates them, the closest features give the normal; if they touch,
+       planes do */
     if (apart && c.d > best + (best > small ? CONVEX_ROUND * m.size : small)) {
         closest_put(&m, &c, &out[m.n++]);
         double n[3];

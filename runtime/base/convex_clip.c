@@ -1,10 +1,10 @@
-/* convex_clip: a flat face cut off by the sides of another one, and which of its corners carry it */
+/* convex_clip: a flat face clipped by the sides of another one, and which of its corners support it. */
 #include "base/convex_clip.h"
 #include <math.h>
 #include <stdint.h>
 #include "base/vec3.h"
 
-/* a number for the place where a side cuts the way from one tag to another */
+/* A number that identifies the point at which a side cuts the edge from one tag to another. */
 static int cut_tag(int side, int from, int to)
 {
     uint32_t h = (uint32_t)(side + 1) * 2654435761u;
@@ -30,7 +30,7 @@ int clip_side(const clip_point *in, int n, int room, const double *side, double 
             axpy(c.x, s / (s - t), d);
             out[count++] = c;
         }
-        if (n == 2 && k == 0 && t <= 0) { /* a segment has no way back */
+        if (n == 2 && k == 0 && t <= 0) { /* a segment has no return edge */
             out[count++] = *q;
             break;
         }
@@ -40,7 +40,7 @@ int clip_side(const clip_point *in, int n, int room, const double *side, double 
     return count;
 }
 
-/* a point beside another one, in a plane */
+/* The vector between two points, projected onto a plane. */
 static void beside(const clip_point *p, int i, int j, const double *normal, double *d)
 {
     sub(d, p[i].x, p[j].x);
@@ -54,7 +54,7 @@ static double beside2(const clip_point *p, int i, int j, const double *normal)
     return dot(d, d);
 }
 
-/* twice the area of a triangle, seen from where the normal points to */
+/* Twice the signed area of a triangle, seen from the side to which the normal points. */
 static double area_of(const clip_point *p, int i, int j, int k, const double *normal)
 {
     double u[3], w[3], c[3];
@@ -64,8 +64,8 @@ static double area_of(const clip_point *p, int i, int j, int k, const double *no
     return dot(c, normal);
 }
 
-/* What a point adds to those that are taken, `same` and less of it is nothing: its distance, or the area
-   beyond their line or their triangle. */
+/* The gain of adding a point to those that are taken: its distance, or the area beyond their line or their
+   triangle; 0 within a distance of `same`. */
 static double adds(const clip_point *p, int i, const int *taken, int n, const double *normal, double same)
 {
     double most = 0;
@@ -82,9 +82,9 @@ static double adds(const clip_point *p, int i, const int *taken, int n, const do
     return most > same * same ? most : 0;
 }
 
-/* The point to take next: the one that adds most, so that points between corners are taken last, which
-   rounding puts here and there.  The first one is the nearest, of several that one which is furthest from the
-   middle of all. */
+/* The point to take next: the one with the largest gain, so that points between corners, which rounding may
+   or may not produce, come last. The first one is the nearest; of several equally near ones, the one farthest
+   from the middle of all. */
 int point_next(const clip_point *p, int n, const int *taken, int ntaken, const double *normal, double same)
 {
     int best = -1;

@@ -1,15 +1,15 @@
-/* convex_round: where two bodies touch of which one is a cylinder or an ellipsoid.  What a normal parts them
-   by is never more than the gap, so of all normals that are tried the one that parts them most is kept: those
-   of faces and flat ends, and of corners and edges near the touching points those that part these most
-   (Newton's method on the sphere).  A first normal comes from bodies that are drawn together (E. Gilbert, D.
-   Johnson, S. Keerthi, A fast procedure for computing the distance between complex objects, 1988). */
+/* convex_round: where two bodies touch if one is a cylinder or an ellipsoid. The separation along any normal
+   is at most the gap, so of all normals that are tried, the one with the largest separation is used: those of
+   faces and flat ends, and for corners and edges near the touching points those that separate them most
+   (Newton's method on the sphere). A first normal comes from bodies shrunk towards their middles (E. Gilbert,
+   D. Johnson, S. Keerthi, A fast procedure for computing the distance between complex objects, 1988). */
 #include "base/convex_round.h"
 #include <stdint.h>
 #include "base/convex_clip.h"
 #include "base/tolerances.h"
 #include "base/vec3.h"
 
-/* a body where it is now */
+/* A body in its current pose. */
 typedef struct side {
     const convex *c;
     const body_pose *at;
@@ -19,7 +19,7 @@ typedef struct side {
 
 typedef struct meeting {
     side x, y;
-    double size; /* of both: what is small beside it does not count */
+    double size; /* of both bodies: smaller lengths relative to it count as 0 */
     feature *out;
     int n;
 } meeting;
@@ -55,15 +55,14 @@ static void side_place(side *s, const convex *c, const body_pose *at, double *ro
         }
 }
 
-/* ---- what a normal parts them by ---- */
+/* ---- the separation along a normal ---- */
 
-/* How far the round reaches along n, and its point that reaches furthest; one that is flat there has its
- * middle.
- */
+/* How far the added shape extends along n, and its farthest point; if it is flat there, the middle of that
+   part. */
 static double round_at(const side *s, const double *n, double *to)
 {
     double e[3], k;
-    if (s->c->ends) { /* a disk, of what lies across the axis */
+    if (s->c->ends) { /* a disk: only the part of n across the axis counts */
         copy(e, n);
         axpy(e, -dot(n, s->axis), s->axis);
         k = unit(e);
@@ -91,7 +90,7 @@ static int corner_along(const side *s, const double *n)
     return best;
 }
 
-/* the point of a body that lies furthest along n, and the corner that it belongs to */
+/* The farthest point of a body along n, and the corner that it belongs to. */
 static int furthest(const side *s, const double *n, double *to)
 {
     double round[3];
@@ -102,7 +101,7 @@ static int furthest(const side *s, const double *n, double *to)
     return i;
 }
 
-/* n: from y to x, of length 1 */
+/* n: from y to x, of length 1. */
 static double parted(const meeting *m, const double *n)
 {
     double back[3] = { -n[0], -n[1], -n[2] }, p[3], q[3], d[3], kx = round_at(&m->x, n, p),
@@ -121,7 +120,8 @@ typedef struct simplex {
     int i[CORNERS], j[CORNERS]; /* corners of both bodies */
 } simplex;
 
-/* The point of the affine hull of some corners that is nearest to the origin; false: not inside them. */
+/* The point of the affine hull of some corners that is nearest to the origin; false: it is not inside them.
+ */
 static bool nearest_of(const simplex *s, const int *of, int n, double *to)
 {
     double A[3][4], e[3][3], weight[3] = { 0 }, first = 1;
@@ -133,7 +133,7 @@ static bool nearest_of(const simplex *s, const int *of, int n, double *to)
             A[i][j] = dot(e[i], e[j]);
         A[i][3] = -dot(e[i], o);
     }
-    for (int k = 0; k < n - 1; k++) { /* positive definite where the corners are independent */
+    for (int k = 0; k < n - 1; k++) { /* positive definite if the corners are independent */
         if (!(A[k][k] > GATE_DEPENDENT * dot(e[k], e[k])))
             return false;
         for (int i = 0; i < n - 1; i++) {
@@ -154,7 +154,7 @@ static bool nearest_of(const simplex *s, const int *of, int n, double *to)
     return first >= 0;
 }
 
-/* Only the corners that the nearest point belongs to are kept; false: the origin lies inside. */
+/* Keeps only the corners to which the nearest point belongs; false: the origin lies inside. */
 static bool simplex_narrows(simplex *s, double *to)
 {
     int best = 0;
@@ -199,8 +199,8 @@ static void corner_put(const meeting *m, simplex *s, const double *n, double dra
     copy(s->point[s->n], to);
 }
 
-/* The direction from y to x in which they are apart, when drawn towards their middles by a share of the way;
-   false: they meet. */
+/* The direction from y to x in which they are separated when shrunk towards their middles by the fraction
+   `drawn`; false: they still meet. */
 static bool apart_along(const meeting *m, double drawn, double *n, simplex *s)
 {
     enum { MOST = 60 };
@@ -234,13 +234,13 @@ static bool apart_along(const meeting *m, double drawn, double *n, simplex *s)
 typedef struct choice {
     double far, n[3];
     enum { OF_FACE_Y, OF_FACE_X, OF_CORNERS } kind;
-    int face;               /* of a cylinder: which end */
+    int face;               /* for a cylinder: which end */
     int i[2], j[2], ni, nj; /* a corner or an edge of each */
-    bool stays;             /* the normal does not turn with them: none parts them most */
+    bool stays;             /* the normal does not turn with the bodies: none separates them most */
     bool meets;             /* these corners lie furthest along it, and no others further */
 } choice;
 
-/* a normal across an edge is one across this direction */
+/* The direction of an edge; a normal of an edge must be across it. */
 static bool edge_of(const side *s, const int *i, int n, double *u)
 {
     if (n < 2)
@@ -249,7 +249,7 @@ static bool edge_of(const side *s, const int *i, int n, double *u)
     return unit(u) > 0;
 }
 
-/* What a normal is perpendicular to, as unit vectors; how many, 3 where there are too many. */
+/* Unit vectors that the normal must be perpendicular to; returns their number, 3 if there are too many. */
 static int directions_held(const meeting *m, const choice *c, double held[3][3])
 {
     int n = 0;
@@ -270,7 +270,7 @@ static int directions_held(const meeting *m, const choice *c, double held[3][3])
     return n;
 }
 
-/* directions in which the normal may turn; how many */
+/* Directions in which the normal may turn; returns their number. */
 static int turns_of(const double *n, double held[3][3], int nheld, double turn[2][3])
 {
     if (nheld == 1) {
@@ -286,7 +286,7 @@ static int turns_of(const double *n, double held[3][3], int nheld, double turn[2
     return 2;
 }
 
-/* how much the round of a body curves: -d2 k/dn2 along directions that the normal may turn to */
+/* Adds the curvature of the added shape: -d2 k/dn2 along the directions in which the normal may turn. */
 static void curve_add(const side *s, const double *n, double turn[2][3], int count, double *H)
 {
     double p[3], k = round_at(s, n, p), e[2][3] = { { 0 } };
@@ -300,7 +300,7 @@ static void curve_add(const side *s, const double *n, double turn[2][3], int cou
             H[2 * a + b] += dot(turn[a], e[b]) - dot(turn[a], p) * dot(turn[b], p) / k;
 }
 
-/* what remains between the touching points of the first corners; the gap along n */
+/* The vector between the touching points of the first corners; returns the gap along n. */
 static double between(const meeting *m, const choice *c, const double *n, double *r)
 {
     double p[3], q[3];
@@ -312,7 +312,7 @@ static double between(const meeting *m, const choice *c, const double *n, double
     return dot(n, r);
 }
 
-/* minus the second derivative of the gap by turns of the normal; its least eigenvalue */
+/* Minus the second derivative of the gap by rotations of the normal; returns its least eigenvalue. */
 static double curvature(const meeting *m, const double *n, double far, double turn[2][3], int count,
                         double *H)
 {
@@ -323,7 +323,7 @@ static double curvature(const meeting *m, const double *n, double far, double tu
     return count == 1 ? H[0] : (H[0] + H[3]) / 2 - hypot((H[0] - H[3]) / 2, H[1]);
 }
 
-/* Newton's step on the sphere; false: the normal stays */
+/* Newton's step on the sphere; false: the normal stays. */
 static bool normal_turns(const meeting *m, const choice *c, double held[3][3], int nheld, double *n)
 {
     enum { HALVED = 12 };
@@ -332,7 +332,7 @@ static bool normal_turns(const meeting *m, const choice *c, double held[3][3], i
     double least = curvature(m, n, far, turn, count, H), shift = CURVED_LEAST * m->size - least;
     for (int a = 0; a < count; a++)
         g[a] = dot(turn[a], r);
-    if (least <= CURVED_NOT * m->size) { /* it is least there, or turns freely */
+    if (least <= CURVED_NOT * m->size) { /* it is a minimum there, or the normal is free to turn */
         H[0] += shift;
         H[3] += shift;
     }
@@ -351,7 +351,7 @@ static bool normal_turns(const meeting *m, const choice *c, double held[3][3], i
         if (count == 2)
             axpy(to, share * step[1], turn[1]);
         unit(to);
-        /* close to the end the gap no longer shows where it is */
+        /* close to the solution the gap no longer shows progress */
         if (way < NORMAL_CLOSE || between(m, c, to, now) >= far) {
             copy(n, to);
             return way > NORMAL_SAME;
@@ -360,8 +360,8 @@ static bool normal_turns(const meeting *m, const choice *c, double held[3][3], i
     return false;
 }
 
-/* The normal that parts a corner or an edge of one from one of the other most, near n; false: there is none.
- */
+/* The normal near n that separates a corner or an edge of one body most from one of the other; false: there
+   is none. */
 static bool normal_of(const meeting *m, choice *c, const double *near)
 {
     enum { MOST = 40 };
@@ -436,7 +436,7 @@ static bool corner_new(int *list, int *n, int i)
     return true;
 }
 
-/* all corners and edges of those near */
+/* All corners and edges formed by the nearby corners. */
 static void corners_consider(const meeting *m, const near_corners *near, const double *n, choice *best)
 {
     for (int a = 0; a < near->ni; a++)
@@ -453,7 +453,7 @@ static void corners_consider(const meeting *m, const near_corners *near, const d
                 }
 }
 
-/* A normal as it is, with the corners that it meets. */
+/* A fixed normal, with the corners that are extreme along it. */
 static choice choice_along(const meeting *m, const double *n)
 {
     const double back[3] = { -n[0], -n[1], -n[2] };
@@ -468,7 +468,8 @@ static choice choice_along(const meeting *m, const double *n)
     return c;
 }
 
-/* From the flat end of a cylinder to what lies beside it: false: it lies over the end. */
+/* The normal from the rim of a flat end of a cylinder to a body beside it; false: that body lies over the
+   end. */
 static bool from_rim(const meeting *m, const choice *end, double *n)
 {
     bool of_x = end->kind == OF_FACE_X;
@@ -525,12 +526,13 @@ static choice normal_find(const meeting *m)
     }
     if (as_is.far > best.far + CURVED_NOT * m->size)
         return as_is;
+    /* they overlap: use other corners than those that touch along this normal */
     if (!best.meets)
-        return choice_along(m, best.n); /* they overlap: not the corners that meet along this normal */
+        return choice_along(m, best.n);
     return best;
 }
 
-/* ---- what is held ---- */
+/* ---- features ---- */
 
 enum { KIND_OVER_Y = 16, KIND_OVER_X, KIND_CORNERS };
 
@@ -548,8 +550,8 @@ static void put(meeting *m, const feature *f)
         m->out[m->n++] = *f;
 }
 
-/* A point p of one body (its core, where its round counts) over a plane of the other, which is that of x or
- * y. */
+/* A point p of one body (of its core, if its added shape is part of the gap) over a plane of the other body,
+   x or y. */
 static void plane_put(meeting *m, bool of_x, const double *outward, double level, const double *p, bool round,
                       int64_t id)
 {
@@ -572,7 +574,7 @@ static void plane_put(meeting *m, bool of_x, const double *outward, double level
     put(m, &f);
 }
 
-/* places on both edges, or at their corners, that are closest; r: what remains between the touching points */
+/* The closest points of both edges, or of their corners; r: vector between the touching points. */
 static void places_on(const meeting *m, const choice *c, const double *r, double *a, double *b)
 {
     double u[3], w[3], d[3], both[3];
@@ -591,7 +593,7 @@ static void places_on(const meeting *m, const choice *c, const double *r, double
             axpy(b, -dot(y, both) / dot(both, both), w);
             return;
         }
-        /* the middle of what both have beside each other */
+        /* the middle of the part in which they lie beside each other */
         double e[3], lo, hi, from = dot(d, w), to;
         sub(e, m->x.v + 3 * c->i[1], m->x.v + 3 * c->i[0]);
         to = from + dot(e, w);
@@ -617,7 +619,7 @@ static double off_axis(const side *s, const double *n)
     return sqrt(dot(across, across));
 }
 
-/* a normal of corners and edges, and how it turns */
+/* A normal of corners and edges, and how it turns. */
 static void corners_put(meeting *m, const choice *c, int64_t id)
 {
     feature f = { .round_a = 1, .round_b = 1, .id = id };
@@ -648,7 +650,7 @@ static void corners_put(meeting *m, const choice *c, int64_t id)
         return;
     }
     int nheld = directions_held(m, c, held);
-    if (m->x.c->dim == 3 && nheld > 1) { /* edges along each other */
+    if (m->x.c->dim == 3 && nheld > 1) { /* parallel edges */
         copy(held[0], w);
         nheld = 1;
     }
@@ -670,11 +672,11 @@ static void corners_put(meeting *m, const choice *c, int64_t id)
 
 enum { RIM = 48, THIRD = RIM / 3, RIM_TAG = 1 << 20 };
 
-/* what of a body faces a direction: a face, a line, a point */
+/* The part of a body that faces a direction: a face, a line, or a point. */
 typedef struct facing {
-    clip_point *p; /* room for facing_room */
+    clip_point *p; /* allocated for facing_room corners */
     int n;
-    bool round, rim; /* its round counts; it is the flat end `end` of a cylinder */
+    bool round, rim; /* its added shape is part of the gap; it is the flat end `end` of a cylinder */
     int end;
 } facing;
 
@@ -686,7 +688,7 @@ static int facing_room(const side *s)
 static void rim_put(const side *s, int end, facing *f)
 {
     double least[3] = { 0 }, u[3], w[3], own[3];
-    copy(own, s->c->axis); /* corners stay where they are on the body */
+    copy(own, s->c->axis); /* rim points are fixed to the body */
     least[fabs(own[0]) < 0.6 ? 0 : fabs(own[1]) < 0.6 ? 1 : 2] = 1;
     cross(u, least, own);
     unit(u);
@@ -714,7 +716,7 @@ static void face_put(const side *s, int face, facing *f)
     }
 }
 
-/* that which lies furthest along n */
+/* The part that is farthest along n. */
 static void facing_put(const side *s, const double *n, facing *f)
 {
     const convex *c = s->c;
@@ -742,7 +744,7 @@ static void facing_put(const side *s, const double *n, facing *f)
     face_put(s, best, f);
 }
 
-/* only what lies over the corners of a face, seen along its normal */
+/* Keeps only the part over a face, seen along its normal. */
 static void facing_clip(facing *f, const facing *over, const double *normal, double size)
 {
     int most = f->n + over->n + 2;
@@ -772,8 +774,8 @@ static const clip_point *tagged(const facing *f, int tag)
     return NULL;
 }
 
-/* The plane of a face of x or y, and what of the other body lies over it.  A cylinder that stands has the
-   lowest point of its rim, wherever that is, and three places of the rim, if all are there. */
+/* The plane of a face of x or y, and the part of the other body over it. A standing cylinder has the lowest
+   point of its rim, wherever it is, and three fixed points of the rim if the whole rim is over the face. */
 static void plane_points(meeting *m, const choice *c)
 {
     bool of_x = c->kind == OF_FACE_X;
@@ -805,7 +807,7 @@ static void plane_points(meeting *m, const choice *c)
         if (alone.n)
             plane_put(m, of_x, outward, level, other->v + 3 * end, true,
                       id_of(kind, RIM_TAG - 1 - end, c->face));
-    } else if (over.round) /* by the points of its surface */
+    } else if (over.round) /* by points of its surface */
         for (int k = 0; k < over.n; k++) {
             double low[3];
             round_at(other, back, low);
@@ -836,7 +838,7 @@ static void plane_points(meeting *m, const choice *c)
     }
 }
 
-/* The edge of a body at a corner that lies along u most; false: there is none. */
+/* The edge of a body at a corner that is most parallel to u; false: there is none. */
 static bool edge_along(const side *s, const int *i, int n, const double *u, int *edge)
 {
     double most = 0;
@@ -857,7 +859,7 @@ static bool edge_along(const side *s, const int *i, int n, const double *u, int 
     return most > 0;
 }
 
-/* an end of an edge of one beside an edge of the other */
+/* An end of an edge of one body beside an edge of the other. */
 static void end_put(meeting *m, const choice *lines, const double *n, bool of_x, int end)
 {
     choice c = *lines;
@@ -885,7 +887,8 @@ static void end_put(meeting *m, const choice *lines, const double *n, bool of_x,
                           of_x ? edge[0] * 1024 + edge[1] : c.j[0]));
 }
 
-/* Two lines nearly along each other: the ends of what they have beside each other are points of their own. */
+/* Two nearly parallel lines: the ends of the part in which they lie beside each other become separate points.
+ */
 static void lines_put(meeting *m, const choice *best)
 {
     choice c = *best;
@@ -920,7 +923,7 @@ static double least_gap(const meeting *m)
     return least;
 }
 
-/* What is nearest to a plane that parts them, where it lies over the very edge of the face. */
+/* The point nearest to a separating plane, if it lies exactly over the edge of the face. */
 static void nearest_put(meeting *m, const choice *c)
 {
     bool of_x = c->kind == OF_FACE_X;

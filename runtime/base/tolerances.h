@@ -228,7 +228,7 @@
 /* of the reach of a gap over the step, beside a million EV_GAP_ZERO: it fell through */
 #define EV_REACH       1e-12
 #define EV_CRAWL       1e-6 /* of the run: steps so short, 3000 in a row, make no progress */
-#define EV_CREEP       1e-9 /* of speeds: slip that only rounding keeps from 0 */
+#define EV_CREEP       1e-9 /* of the run: a piece goes on this long if the next one has no power series */
 #define EV_STEP_LEAST  1e-9 /* of the run: limits of a step that cannot matter end there */
 #define EV_DISK        1e-3 /* of its first term: the last of a series inside its disk */
 #define EV_PART_LEAST  1e-3 /* of the natural step: dense output has no finer parts */

@@ -171,9 +171,8 @@ static void by_coarser(results *r, const void *ud, arena *scratch)
     if (four && ended_well(four)) {
         double last = dofs_apart(two, r), first = dofs_apart(four, two), falls = last > 0 ? first / last : 0;
         if (falls > 1.7 && falls < 5)
-            r->error = last *
-                       fmin(1, 1.2 / (falls -
-                                      1)); /* last, if the error falls with h; a third of it, if with h^2 */
+            /* last, if the error falls with h; a third of it, if with h^2 */
+            r->error = last * fmin(1, 1.2 / (falls - 1));
     }
     results_close(two);
     if (four)

@@ -134,8 +134,7 @@ void dense_keep(ev *w, double h)
         memcpy(item(w, p, i, ITEM_RN), ev_normal(c), (size_t)w->K * sizeof(double));
         double *rn = item(w, p, i, ITEM_RN);
         for (int j = 0; j < w->K && c->terms.adhesion && c->mode != MODE_OPEN; j++)
-            rn[j] -= taylor_out(c->terms.adhesion,
-                                0)[j]; /* the series is that of the push; adhesion is subtracted */
+            rn[j] -= taylor_out(c->terms.adhesion, 0)[j]; /* the series is only that of the push */
         bound_series(w, c, item(w, p, i, ITEM_BOUND));
         int comps = !turned ? c->c->d : c->series.frame ? w->n : c->c->fam->nslip;
         for (int l = 0; c->col_t >= 0 && l < comps; l++)

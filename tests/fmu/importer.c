@@ -1,12 +1,12 @@
-/* importer: drives a unit of FMI 2.0 by the lines of standard input, for tests/cli/fmu.sh.
+/* importer: drives an FMI 2.0 unit by the lines of standard input, for tests/cli/fmu.sh.
        importer UNIT.so GUID
    set REF VALUE         a real variable
    slope REF VALUE       the first derivative of an input
    begin                 ends the initialisation
    step H                a communication step
    print REF... / REF... the time, reals, integers, as %.17g
-   keep, back            the state is kept as bytes; another instance goes on from there
-   Statuses other than OK end it with 1 and the message of the unit. */
+   keep, back            saves the state as bytes; another instance continues from there
+   Any status other than OK ends the program with 1 and the message of the unit. */
 #include <dlfcn.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -131,7 +131,7 @@ static int print(component c, double t, char *list)
     return 0;
 }
 
-/* the bytes of the state; the instance goes on */
+/* Saves the state as bytes; the instance continues. */
 static char *keep(component c, size_t *n)
 {
     void *state = NULL;

@@ -1,6 +1,7 @@
-/* driver: runs a fuzz target without libFuzzer.  Reads the corpus, then changes it at random from a fixed
-   seed until the time is up, so that a run can be repeated anywhere.  An input that crashes, or takes longer
-   than 10 s, is kept as crash-SIGNAL-PID. fuzz_X [-t SECONDS] [-s SEED] [-n RUNS] FILE|FOLDER... */
+/* driver: runs a fuzz target without libFuzzer. It tries the corpus, then random changes of it from a fixed
+   seed until the time is up, so that a run can be repeated on any machine. An input that crashes, or takes
+   longer than 10 s, is saved as crash-SIGNAL-PID.
+       fuzz_X [-t SECONDS] [-s SEED] [-n RUNS] FILE|FOLDER... */
 #include <dirent.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -23,12 +24,12 @@ typedef struct {
 static input corpus[CORPUS_FILES];
 static size_t corpus_n;
 
-/* the input being tried, where the signal handler finds it */
+/* The current input, which the signal handler reads. */
 static uint8_t now[INPUT_BYTES];
 static size_t now_n;
-static int folder; /* where it is kept: a target may change to another */
+static int folder; /* where inputs are saved: a target may change its directory */
 
-/* pieces of the language, which random bytes would rarely hit */
+/* Pieces of the language, which random bytes would rarely contain. */
 static const char *const words[] = {
     "model m {",
     "}",
@@ -102,7 +103,7 @@ static const char *const words[] = {
     "\r\n",
 };
 
-/* xorshift64*: small, and the same everywhere */
+/* xorshift64*: small, and the same on every machine. */
 static uint64_t seed = 1;
 static uint64_t random_bits(void)
 {
@@ -127,7 +128,8 @@ static void corpus_put(const uint8_t *at, size_t n)
     corpus[corpus_n++] = (input){ p, n };
 }
 
-/* a file of bad programs is as many inputs: each up to its line of ====, the next one behind ---- */
+/* A file of erroneous programs contains several inputs: each ends at its line of ====, the next one starts
+   after ----. */
 static void corpus_programs(const uint8_t *at, size_t n)
 {
     size_t begin = 0, line = 0;
@@ -173,7 +175,8 @@ static void corpus_read(const char *path)
         corpus_add(path);
         return;
     }
-    int n = scandir(path, &e, NULL, alphasort); /* sorted: the order decides what a seed does */
+    /* sorted, because the effect of a seed depends on the order */
+    int n = scandir(path, &e, NULL, alphasort);
     for (int i = 0; i < n; i++) {
         char sub[4096];
         int k = snprintf(sub, sizeof sub, "%s/%s", path, e[i]->d_name);
@@ -185,7 +188,7 @@ static void corpus_read(const char *path)
         free(e);
 }
 
-/* puts n bytes in place of `cut` bytes at `at`, dropping what does not fit */
+/* Replaces `cut` bytes at `at` by n bytes; drops what does not fit. */
 static void replace(size_t at, size_t cut, const void *p, size_t n)
 {
     if (cut > now_n - at)
@@ -208,11 +211,11 @@ static void mutate(void)
     case 0:
         replace(at, 1, &byte, 1);
         break;
-    /* cut a little */
+    /* remove a little */
     case 1:
         replace(at, 1 + below(16), "", 0);
         break;
-    /* cut a lot */
+    /* remove a lot */
     case 2:
         replace(at, below(now_n), "", 0);
         break;
@@ -226,7 +229,7 @@ static void mutate(void)
             n = 200;
         replace(at, below(20), other->at + below(other->n - n + 1), n);
         break;
-    case 6: /* a piece of itself, once or often */
+    case 6: /* a piece of itself, once or several times */
         n = below(now_n - at + 1);
         if (n > 100)
             n = 100;
@@ -257,7 +260,7 @@ static void on_signal(int sig)
 
 static void catch_signals(void)
 {
-    static char stack[1 << 16]; /* a stack overflow leaves no room on the other one */
+    static char stack[1 << 16]; /* after a stack overflow the normal stack is full */
     stack_t ss = { .ss_sp = stack, .ss_size = sizeof stack };
     struct sigaction sa = { .sa_handler = on_signal, .sa_flags = SA_ONSTACK | SA_NODEFER };
     static const int sigs[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGALRM };
@@ -312,10 +315,10 @@ int main(int argc, char **argv)
         fprintf(stderr, "%s: no corpus\n", argv[0]);
         return 2;
     }
-    int out = dup(STDOUT_FILENO); /* a target may send its own output elsewhere */
+    int out = dup(STDOUT_FILENO); /* a target may redirect its output */
     catch_signals();
 
-    /* the corpus as it is, then changed */
+    /* first the unchanged corpus, then changed inputs */
     for (size_t i = 0; i < corpus_n; i++, done++) {
         memcpy(now, corpus[i].at, now_n = corpus[i].n);
         try_now();

@@ -1,5 +1,5 @@
-/* Any bytes at all, through the public header: check comes back with a status, and what it finds well is
-   shown in all stages and still well after it was formatted. */
+/* Arbitrary bytes through the public header: check returns a status; a text that it accepts can be shown in
+   all stages, and is still accepted after formatting. */
 #include "fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -13,7 +13,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     cdl_set_callbacks(s, &to);
     cdl_status st = cdl_check_text(s, "t.cdl", p, size);
     require(st == CDL_OK || st == CDL_MODEL || st == CDL_IO);
-    require(st == CDL_OK || said > 0); /* no failure without a word */
+    require(st == CDL_OK || said > 0); /* every failure has a message */
     if (st == CDL_OK) {
         for (size_t i = 0; i < sizeof stages / sizeof *stages; i++) {
             cdl *one = cdl_new(NULL);
@@ -21,8 +21,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             cdl_set_callbacks(one, &to);
             said = 0;
             cdl_status shown = cdl_show_text(one, stages[i], "t.cdl", p, size);
-            /* a model whose sizes depend on a parameter without a value is well, but has nothing to show:
-             * the status says so */
+            /* a model whose sizes depend on a parameter without a value is accepted but cannot be shown; the
+               status says so */
             require(shown == CDL_OK || (i > 0 && shown == CDL_MODEL && said > 0));
             cdl_free(one);
         }

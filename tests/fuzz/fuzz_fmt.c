@@ -1,10 +1,10 @@
-/* The formatter on any bytes at all: what it gives has the same words in the same order, comments included,
-   parses when the text did, and is left alone when it is formatted again. */
+/* The formatter on arbitrary bytes: its output has the same words in the same order, including comments,
+   parses if the text did, and does not change when it is formatted again. */
 #include "fuzz.h"
 #include "syntax/ast.h"
 #include "syntax/parse.h"
 
-/* the next lexeme that is no line end; `;` ends a statement as a line does */
+/* The next lexeme that is not a line end; `;` ends a statement like a line end. */
 static size_t next_word(const char *p, const lexeme *l, size_t n, size_t k)
 {
     while (k < n && (l[k].kind == LEX_NEWLINE || (l[k].kind == LEX_OP && p[l[k].begin] == ';')))
@@ -12,7 +12,7 @@ static size_t next_word(const char *p, const lexeme *l, size_t n, size_t k)
     return k;
 }
 
-/* white space at the end of a comment is layout */
+/* Length of a word; white space at the end of a comment is layout. */
 static size_t word_len(const char *p, lexeme l)
 {
     size_t n = l.end - l.begin;

@@ -1,6 +1,6 @@
-/* Any bytes as the file of finished points of an experiment.  The first byte chooses: bit 0, the rest is the
-   report of a point and is sealed with the right key and check, else it is the whole file; bit 1, the file is
-   a shard that is merged, else a run goes on with it. */
+/* Arbitrary bytes as the journal of finished points of an experiment. The first byte selects: bit 0, the rest
+   is the report of a point, sealed with the right key and checksum; otherwise it is the whole file. Bit 1:
+   the file is a shard to be merged; otherwise a run resumes from it. */
 #include <sys/stat.h>
 #include <unistd.h>
 #include "base/arena.h"
@@ -25,7 +25,7 @@ static cdl_status experiment(const char *option, size_t *said)
     return end > st ? end : st;
 }
 
-/* the key of the first point, as a run writes it */
+/* The key of the first point, as a run writes it. */
 static uint64_t first_key(void)
 {
     static uint64_t key;

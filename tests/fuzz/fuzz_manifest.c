@@ -1,4 +1,4 @@
-/* Any bytes as a manifest that is run again: `cdl repro`, which is a part of the command. */
+/* Arbitrary bytes as a manifest whose run is repeated: `cdl repro`, which is a part of the command. */
 #define _GNU_SOURCE
 #include <stdarg.h>
 #include "fuzz.h"

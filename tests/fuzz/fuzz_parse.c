@@ -1,5 +1,5 @@
-/* Any bytes at all: the lexer, parser and formatter come back, their spans lie in the text, and what parses
-   is formatted to text that parses and that the formatter leaves alone. */
+/* Arbitrary bytes: the lexer, parser and formatter return, spans lie within the text, and a text that parses
+   is formatted to a text that parses and does not change when it is formatted again. */
 #include "fuzz.h"
 #include "syntax/ast.h"
 #include "syntax/parse.h"

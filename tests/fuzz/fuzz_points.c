@@ -1,4 +1,4 @@
-/* Any bytes as the file of points that a rod takes its shape from: read, and run where they make a rod. */
+/* Arbitrary bytes as the file of points for the shape of a rod: read, and run if they form a rod. */
 #include "fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -1,14 +1,14 @@
-/* What the interactive session calls, line by line: whether the input is whole, completion, help, the type
-   and the value of an expression, statements that replace earlier ones.  A first byte below 8 chooses how it
+/* What the interactive session calls, line by line: whether the input is complete, completion, help, the type
+   and the value of an expression, statements that replace earlier ones. A first byte below 8 selects how it
    is typed: bit 0, each input twice; bit 1, pasted: all lines are one input; bit 2, interrupted after some
-   calls, and the session goes on. */
+   calls, after which the session continues. */
 #include "fuzz.h"
 
 enum { TWICE = 1, PASTED = 2, INTERRUPTED = 4, LOOKS = 40 };
 
 typedef struct typing {
     size_t said;
-    int calls, stop_after; /* of the callback for interrupts; 0: never */
+    int calls, stop_after; /* calls of the interrupt callback; 0: never stops */
 } typing;
 
 static void typing_count(void *ud, const char *said, size_t len)
@@ -37,7 +37,7 @@ static void line_look(cdl *s, const char *line)
     cdl_values(s, line, x, sizeof x / sizeof *x, &n);
 }
 
-/* as it is typed: the line up to some places in it, and with the rest deleted and typed again */
+/* As typed: the line up to several places in it, and with the rest deleted and typed again. */
 static void line_edit(cdl *s, const char *line, size_t n)
 {
     char *part = malloc(n + 1);
@@ -57,7 +57,7 @@ static void input_run(cdl *s, const char *text, size_t n, int how)
         cdl_run_text(s, "t.cdl", text, n);
 }
 
-/* lines are put together until they are whole, as at the prompt */
+/* Lines are joined until the input is complete, as at the prompt. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     int how = size && data[0] < 8 ? data[0] : 0;
@@ -81,7 +81,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             line_edit(s, text, n);
         }
         if (end || cdl_complete(s, text, n)) {
-            t.calls = 0; /* the prompt was reached */
+            t.calls = 0; /* the prompt is shown again */
             input_run(s, text, n, how);
             begin = k + 1;
         }

@@ -1,5 +1,5 @@
-/* Any text, run to its end or to that of its budget.  What is called well has finite times, energies and
-   checks; what is not comes with a message. */
+/* Arbitrary text, run to its end or to the end of its budget. A run that is reported as ok has finite times,
+   energies and checks; any other run has a message. */
 #include "fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -1,5 +1,5 @@
-/* Contact problems of FCLIB's layout (io/problems.h) in files: written as cdl writes them, read by libhdf5
-   where it is there: HAVE_HDF5, 2 for Debian's folders. */
+/* Files with contact problems in FCLIB's layout (io/problems.h): written as cdl writes them, read with
+   libhdf5 if it is available: HAVE_HDF5, 2 for Debian's directories. */
 #ifndef CDL_PROBLEM_FCLIB_H
 #define CDL_PROBLEM_FCLIB_H
 #ifdef HAVE_HDF5
@@ -12,7 +12,7 @@
 #include "io/problems.h"
 
 /* ---- numbers ---- */
-/* a dataset of n numbers; false: there is none of that length */
+/* Reads a dataset of n numbers; false: there is none of that length. */
 static inline bool fclib_get(hid_t at, const char *name, hid_t type, size_t n, void *x)
 {
     if (H5Lexists(at, name, H5P_DEFAULT) <= 0)
@@ -35,8 +35,7 @@ typedef struct fclib_entry {
 } fclib_entry;
 typedef vec(fclib_entry) fclib_entries;
 
-/* Adds the entries of a matrix by columns, moved by (down, right); turned: with rows and columns exchanged.
- */
+/* Adds the entries of a matrix stored by columns, shifted by (down, right); turned: transposed. */
 static inline bool fclib_get_matrix(hid_t at, const char *name, int *m, int *n, bool turned, int down,
                                     int right, fclib_entries *e, arena *a)
 {
@@ -62,7 +61,7 @@ static inline bool fclib_get_matrix(hid_t at, const char *name, int *m, int *n, 
 }
 
 /* ---- problems ---- */
-/* False: it cannot be written so, or not at all. */
+/* False: it does not have this form, or writing failed. */
 static inline bool problem_fclib_write(const char *path, const contact_problem *p, const char *title,
                                        arena *a)
 {
@@ -75,7 +74,7 @@ static inline bool problem_fclib_write(const char *path, const contact_problem *
     return to && fclose(to) == 0 && ok;
 }
 
-/* Contacts in their order, then a contact without friction for each row that is held; W in full. */
+/* Contacts in order, then a frictionless contact for each equality; W in full. */
 static inline bool problem_fclib_read(const char *path, contact_problem *p, arena *a)
 {
     int dim, m = 0, n = 0, held = 0, any;

@@ -1,7 +1,7 @@
 /* A contact problem as plain text, for tests and benches: numbers with all digits, W by its upper triangle.
        contacts N rows M tolerance T least L
        cone KIND TANGENTS MU RADIUS                  (N lines, rows one after the other)
-       b ...    r ...                                (M numbers each; r is the start)
+       b ...    r ...                                (M numbers each; r is the initial guess)
        w ROW COUNT COLUMN VALUE ...                  (M lines, columns from ROW on)
    KIND is one of unilateral, bilateral, given. */
 #ifndef CDL_PROBLEM_TEXT_H
@@ -44,7 +44,7 @@ static inline void problem_write(FILE *to, const contact_problem *p, double tol)
             problem_row_write(to, p, c, j);
 }
 
-/* entries of the lower triangle too, rows of a contact over the union of their columns */
+/* Entries including the lower triangle; rows of a contact have the union of their columns. */
 typedef struct problem_number {
     int row, col;
     double value;
@@ -104,7 +104,7 @@ static inline void problem_assemble(contact_problem *p, const problem_number *e,
     p->val = val;
 }
 
-/* False: not of this form. */
+/* False: the file has another format. */
 static inline bool problem_read(FILE *from, contact_problem *p, double *tol, arena *a)
 {
     *p = (contact_problem){ 0 };
