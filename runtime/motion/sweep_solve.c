@@ -773,14 +773,7 @@ static bool solve_watched(sweep *w, bool mass, double *x)
     return ok;
 }
 
-bool sweep_solve_unbraked(sweep *w, bool mass, double *x)
-{
-    if (w->policy.whole)
-        no_rounding(w, x);
-    return sweep_solve_put(w, mass, x, t);
-}
-
-bool sweep_solve_put(sweep *w, bool mass, double *x, double t)
+static bool solve_counted(sweep *w, bool mass, double *x)
 {
     results *r = w->r;
     bool ok = w->hand.watch ? solve_watched(w, mass, x) : solve_by(w, mass, x);
@@ -791,15 +784,30 @@ bool sweep_solve_put(sweep *w, bool mass, double *x, double t)
     return ok;
 }
 
-bool sweep_solve(sweep *w, bool mass, double *x, double t)
+bool sweep_solve_unbraked(sweep *w, bool mass, double *x)
 {
-    results *r = w->r;
-    bool ok = w->hand.brake.on ? sweep_brake_solve(w, mass, x) : sweep_solve_unbraked(w, mass, x);
+    if (w->policy.whole)
+        no_rounding(w, x);
+    return solve_counted(w, mass, x);
+}
+
+static bool outcome(sweep *w, bool ok, double t)
+{
     if (!ok)
         return sweep_fail_contact(w, w->hand.pr.worst, t);
-    if (w->hand.pr.residual > r->residual)
-        r->residual = w->hand.pr.residual;
+    if (w->hand.pr.residual > w->r->residual)
+        w->r->residual = w->hand.pr.residual;
     return true;
+}
+
+bool sweep_solve_put(sweep *w, bool mass, double *x, double t)
+{
+    return outcome(w, solve_counted(w, mass, x), t);
+}
+
+bool sweep_solve(sweep *w, bool mass, double *x, double t)
+{
+    return outcome(w, w->hand.brake.on ? sweep_brake_solve(w, mass, x) : sweep_solve_unbraked(w, mass, x), t);
 }
 
 /* ---- corrections of positions ---- */
