@@ -10,13 +10,19 @@
 
    Where some rebound, the fastest of them, m, has its own place, because friction may stop all but its
    rebound: x = z + nu n_m, and y has another stretch along n_m than along z.  What the other ones that
-   rebound do along their normals is added to y, and the problem is solved again until nothing changes. */
+   rebound do along their normals is added to y, and the problem is solved again until nothing changes.
+
+   In a step whose forces depend on the state, impulses act by its matrix D instead of the masses M:
+   D x = D w + J^T r - M (y - x).  With x = y/a this is a problem for y with the matrix M + (D - M)/a. */
 #include <math.h>
 #include <string.h>
 #include "sweep.h"
 #include "base/tolerances.h"
 
 enum { NONE = -1, ROUNDS = 200 };
+
+/* more is a standstill */
+static const double LARGEST = 1 / ROUND_ROOT;
 
 /* A contact that pushes, with friction without slip. */
 typedef struct rub {
@@ -39,6 +45,7 @@ typedef struct brake_problem {
     rub *at;
     int n, fastest;
     stretch by;
+    const double *D; /* of the step; NULL: the masses */
 } brake_problem;
 
 void sweep_brake_new(sweep *w)
@@ -51,6 +58,11 @@ void sweep_brake_new(sweep *w)
         return;
     b->free = arena_array(w->a, double, w->n);
     b->force = arena_array(w->a, double, w->n);
+    b->room = arena_array(w->a, double, w->n);
+    if (w->matrix.D) {
+        b->D = arena_array(w->a, double, w->s->step_shape.count);
+        factor_shape(&b->df, w->a, &w->s->step_shape);
+    }
     for (int mass = 0; mass < 2; mass++)
         b->lost[mass] = arena_array(w->a, double, w->n);
 }
@@ -80,10 +92,11 @@ double sweep_brake_power(const sweep *w, bool mass, const double *rate)
 }
 
 /* ---- the problem at hand ---- */
+/* |H_i| n_i */
 static const column *push_of(const brake_problem *b, contact_state *k)
 {
-    sweep_columns_put(b->w, k, b->mass);
-    return b->mass ? &k->Gm : &k->G;
+    sweep_columns_put(b->w, k, true);
+    return &k->Gm;
 }
 
 /* to += by n_i */
@@ -235,15 +248,84 @@ static double add_others(const brake_problem *b, double z, double size)
     return size > 0 ? change / size : 0;
 }
 
+/* M + (D - M)/a, which impulses act by */
+static bool step_matrix_stretched(brake_problem *b)
+{
+    sweep *w = b->w;
+    braking *k = &w->hand.brake;
+    const matrix_shape *shape = &w->s->step_shape;
+    double part = b->by.slip < LARGEST ? 1 / b->by.slip : 0;
+    bool lumped = mass_diagonal(w->s);
+    for (int i = 0; i < w->n; i++) {
+        size_t own = lumped ? matrix_at(shape, i, i) : 0;
+        for (size_t at = matrix_row(shape, i), end = matrix_row(shape, i + 1); at < end; at++) {
+            double m = !lumped ? w->M[at] : at == own ? w->M[i] : 0;
+            k->D[at] = m + part * (b->D[at] - m);
+        }
+    }
+    w->matrix.D = k->D;
+    w->matrix.dinv = &k->df;
+    w->matrix.stamp++;
+    return factor_matrix(&k->df, k->D);
+}
+
+/* y without reactions, into x */
+static bool rates_free(brake_problem *b)
+{
+    sweep *w = b->w;
+    braking *k = &w->hand.brake;
+    if (!b->D) {
+        vec_copy(b->x, k->free, w->n);
+        vec_axpy(b->x, 1, b->added, w->n);
+        return true;
+    }
+    double *along = b->x, *force = k->force, *less = k->room;
+    mass_times(w->s, w->M, b->added, force);
+    matrix_times_add(&w->s->step_shape, b->D, k->free, force);
+    if (b->fastest != NONE) { /* the rebound is not stretched as x is */
+        const rub *m = &b->at[b->fastest];
+        memset(along, 0, (size_t)w->n * sizeof *along);
+        add_normal(b, m->k, (1 - b->by.rebound / b->by.slip) * m->rebound, along);
+        mass_times(w->s, w->M, along, less);
+        vec_axpy(force, 1, less, w->n);
+        matrix_times(&w->s->step_shape, b->D, along, less);
+        vec_axpy(force, -1, less, w->n);
+    }
+    if (!step_matrix_stretched(b))
+        return false;
+    solve_with(&k->df, force, b->x);
+    return true;
+}
+
+/* How much of y friction takes, from the last reactions: most steps are like the one before. */
+static void stretch_guess(brake_problem *b)
+{
+    const sweep *w = b->w;
+    double bounds = 0, speed = sweep_brake_speed(w, w->hand.brake.free);
+    for (int i = 0; i < w->hand.nact; i++)
+        if (w->hand.act[i]->c->fam->brakes)
+            bounds += w->hand.act[i]->c->mu * fabs(w->hand.rr[w->hand.act[i]->row]);
+    b->by.slip = bounds < speed ? fmin(speed / (speed - bounds), LARGEST) : LARGEST;
+}
+
+/* What friction takes of y, as a part, is a fixed point: the secant through the last two rounds finds it. */
+static double part_next(double part, double found, double before, double found_before)
+{
+    double off = found - part, off_before = found_before - before;
+    double next = part - off * (part - before) / (off - off_before);
+    return next > 0 && next < 1 ? next : found;
+}
+
 /* Rates after a step or a shock, and accelerations at rest. */
 static bool brake_rates(brake_problem *b)
 {
-    const double LARGEST = 1 / ROUND_ROOT;
     sweep *w = b->w;
-    double enough = larger(ROUND_500, w->tol);
+    double enough = larger(ROUND_500, w->tol), before = 0, found_before = 0;
+    if (b->D)
+        stretch_guess(b);
     for (int round = 0; round < ROUNDS; round++) {
-        vec_copy(b->x, w->hand.brake.free, w->n);
-        vec_axpy(b->x, 1, b->added, w->n);
+        if (!rates_free(b))
+            return false;
         offsets_stretched(b);
         if (!sweep_solve_unbraked(w, b->mass, b->x))
             return false;
@@ -259,7 +341,7 @@ static bool brake_rates(brake_problem *b)
             bounds = b->at[b->fastest].bound;
             z = slip_left(b, length, &others);
         }
-        bool any = any_stretch(b);
+        bool any = !b->D && any_stretch(b);
         b->by.slip = length > 0 ? fmin(length / z, LARGEST) : 1 + others;
         b->by.rebound = 1 + others;
         if (!any) {
@@ -272,6 +354,13 @@ static bool brake_rates(brake_problem *b)
             unstretch(b, z, length);
             w->hand.brake.acts[b->mass] = b->n > 0;
             return true;
+        }
+        if (b->D && b->fastest == NONE) {
+            double part = 1 - 1 / was.slip, found = 1 - 1 / b->by.slip;
+            if (round > 0 && z > 0)
+                b->by.slip = fmin(1 / (1 - part_next(part, found, before, found_before)), LARGEST);
+            before = part;
+            found_before = found;
         }
         w->hand.pr.residual = isfinite(change) ? change : INFINITY;
         if (!isfinite(change))
@@ -326,7 +415,15 @@ bool sweep_brake_solve(sweep *w, bool mass, double *x)
                         .at = arena_array(w->scratch, rub, w->hand.nact),
                         .fastest = NONE,
                         .by = { 1, 1 } };
+    step_matrices own = w->matrix;
+    if (!mass && own.dinv != &w->s->minv)
+        b.D = own.D;
     bool ok = forces && speed > sweep_brake_rest(w) ? brake_slips(&b, speed) : brake_rates(&b);
+    if (b.D) {
+        w->matrix.D = own.D;
+        w->matrix.dinv = own.dinv;
+        w->matrix.stamp++;
+    }
     w->hand.brake.scale = 1;
     memcpy(w->hand.off, off, (size_t)w->hand.pr.m * sizeof *off);
     arena_release(w->scratch, mark);
