@@ -27,6 +27,7 @@ static const double LARGEST = 1 / ROUND_ROOT;
 /* A contact that pushes, with friction without slip. */
 typedef struct rub {
     contact_state *k;
+    int act;        /* its number in the problem at hand */
     double bound;   /* b_i */
     double rebound; /* n_i . x */
 } rub;
@@ -42,6 +43,8 @@ typedef struct brake_problem {
     double *x;         /* in: w; out: y, then x */
     const double *off; /* as it was posed */
     double *added;     /* n: what is added to y */
+    double *slip;      /* of the contacts at hand, where a coefficient depends on it */
+    bool of_speed;     /* some do */
     rub *at;
     int n, fastest;
     stretch by;
@@ -107,21 +110,40 @@ static void add_normal(const brake_problem *b, contact_state *k, double by, doub
         to[G->local ? k->c->dof[j] : j] += by / k->c->metric * G->a[j];
 }
 
-/* those that push, and which of them rebounds fastest */
+static double bound_of(brake_problem *b, int act)
+{
+    const contact_state *k = b->w->hand.act[act];
+    double mu, radius;
+    sweep_law(b->w, act, b->slip[act], &mu, &radius);
+    return mu * fabs(b->w->hand.rr[k->row]) + radius;
+}
+
+/* n_i . x as the law of the gap has it; of one that does not push, as it was found */
+static double rebound_of(const brake_problem *b, const contact_state *k, const contact_state *was)
+{
+    double rate = -b->off[k->row];
+    if (b->w->hand.rr[k->row] == 0)
+        rate = contact_rate(k->c, k->c->H, b->x) / (k == was ? b->by.rebound : b->by.slip);
+    return rate == 0 || fabs(rate) > b->w->contacts.table.tol_u[k->at] ? rate / k->c->metric : 0;
+}
+
+/* those with friction, and which of them rebounds fastest */
 static void rubs_find(brake_problem *b)
 {
     sweep *w = b->w;
     double most = 0;
+    const contact_state *was = b->fastest == NONE ? NULL : b->at[b->fastest].k;
     b->n = 0;
     b->fastest = NONE;
+    w->hand.brake.scale = 1; /* slips are those of the motion */
     for (int i = 0; i < w->hand.nact; i++) {
         contact_state *k = w->hand.act[i];
-        double bound = k->c->mu * fabs(w->hand.rr[k->row]);
         k->rubs[b->mass] = 0;
-        if (!k->c->fam->brakes || !(bound > 0))
+        double bound = k->c->fam->brakes ? bound_of(b, i) : 0;
+        if (!(bound > 0))
             continue;
         rub *r = &b->at[b->n];
-        *r = (rub){ k, bound, -b->off[k->row] / k->c->metric };
+        *r = (rub){ k, i, bound, rebound_of(b, k, was) };
         if (fabs(r->rebound) > most) {
             most = fabs(r->rebound);
             b->fastest = b->n;
@@ -316,6 +338,54 @@ static double part_next(double part, double found, double before, double found_b
     return next > 0 && next < 1 ? next : found;
 }
 
+/* What is left of the motion. */
+typedef struct remainder {
+    double z, length; /* |z|, and the same in y */
+    double bounds;    /* of the friction that acts along z alone */
+    double others;    /* s_i of all that rebound beside the fastest, and of those at rest beside it */
+} remainder_t;
+
+static remainder_t brake_remainder(const brake_problem *b)
+{
+    remainder_t r = { .length = sweep_brake_speed(b->w, b->x) };
+    if (b->fastest == NONE) {
+        for (int i = 0; i < b->n; i++)
+            r.bounds += b->at[i].bound;
+        r.z = larger(0, r.length - r.bounds);
+        return r;
+    }
+    r.length = sweep_brake_slip(b->at[b->fastest].k->c, b->x, r.length);
+    r.bounds = b->at[b->fastest].bound;
+    r.z = slip_left(b, r.length, &r.others);
+    return r;
+}
+
+/* Slips that coefficients depend on; how much the largest of them changes, in parts of `size`. */
+static double slips_follow(brake_problem *b, double z, double size)
+{
+    double most = 0;
+    for (int i = 0; b->of_speed && i < b->n; i++) {
+        const rub *r = &b->at[i];
+        double slip = z;
+        if (b->fastest != NONE && i != b->fastest)
+            slip = sqrt(z * z + b->at[b->fastest].rebound * b->at[b->fastest].rebound -
+                        r->rebound * r->rebound);
+        most = larger(most, fabs(slip - b->slip[r->act]));
+        b->slip[r->act] = slip;
+    }
+    return size > 0 ? most / size : 0;
+}
+
+/* Stretches of the next round; how much they and what is added change. */
+static double stretch_next(brake_problem *b, const remainder_t *r, double size)
+{
+    stretch was = b->by;
+    b->by.slip = r->length > 0 ? fmin(r->length / r->z, LARGEST) : 1 + r->others;
+    b->by.rebound = 1 + r->others;
+    double added = b->fastest == NONE ? 0 : add_others(b, r->z, size);
+    return fabs(1 / b->by.slip - 1 / was.slip) + fabs(b->by.rebound - was.rebound) / was.rebound + added;
+}
+
 /* Rates after a step or a shock, and accelerations at rest. */
 static bool brake_rates(brake_problem *b)
 {
@@ -329,42 +399,25 @@ static bool brake_rates(brake_problem *b)
         offsets_stretched(b);
         if (!sweep_solve_unbraked(w, b->mass, b->x))
             return false;
-        double length = sweep_brake_speed(w, b->x), size = length, bounds = 0, others = 0, z, change = 0;
-        stretch was = b->by;
         rubs_find(b);
-        if (b->fastest == NONE) {
-            for (int i = 0; i < b->n; i++)
-                bounds += b->at[i].bound;
-            z = larger(0, length - bounds);
-        } else {
-            length = sweep_brake_slip(b->at[b->fastest].k->c, b->x, length);
-            bounds = b->at[b->fastest].bound;
-            z = slip_left(b, length, &others);
-        }
+        remainder_t left = brake_remainder(b);
+        double part = 1 - 1 / b->by.slip, size = sweep_brake_speed(w, b->x);
         bool any = !b->D && any_stretch(b);
-        b->by.slip = length > 0 ? fmin(length / z, LARGEST) : 1 + others;
-        b->by.rebound = 1 + others;
-        if (!any) {
-            double added = b->fastest == NONE ? 0 : add_others(b, z, size);
-            change = fabs(1 / b->by.slip - 1 / was.slip) + fabs(b->by.rebound - was.rebound) / was.rebound +
-                     added;
-        }
-        if (any || change <= enough) {
-            rubs_known(b, z, length, bounds);
-            unstretch(b, z, length);
+        double change = stretch_next(b, &left, size), turned = slips_follow(b, left.z, size);
+        if ((any || change <= enough) && turned <= enough) {
+            rubs_known(b, left.z, left.length, left.bounds);
+            unstretch(b, left.z, left.length);
             w->hand.brake.acts[b->mass] = b->n > 0;
             return true;
         }
-        if (b->D && b->fastest == NONE) {
-            double part = 1 - 1 / was.slip, found = 1 - 1 / b->by.slip;
-            if (round > 0 && z > 0)
-                b->by.slip = fmin(1 / (1 - part_next(part, found, before, found_before)), LARGEST);
-            before = part;
-            found_before = found;
-        }
-        w->hand.pr.residual = isfinite(change) ? change : INFINITY;
+        w->hand.pr.residual = isfinite(change) ? larger(change, turned) : INFINITY;
         if (!isfinite(change))
             break; /* friction on what rebounds asks for ever more friction */
+        double found = 1 - 1 / b->by.slip;
+        if (b->D && b->fastest == NONE && !b->of_speed && round > 0 && left.z > 0)
+            b->by.slip = fmin(1 / (1 - part_next(part, found, before, found_before)), LARGEST);
+        before = part;
+        found_before = found;
     }
     return false;
 }
@@ -377,6 +430,8 @@ static bool brake_slips(brake_problem *b, double speed)
     double bounds = 0;
     if (!sweep_solve_unbraked(w, b->mass, b->x))
         return false;
+    for (int i = 0; i < w->hand.nact; i++)
+        b->slip[i] = speed;
     rubs_find(b);
     for (int i = 0; i < b->n; i++)
         bounds += b->at[i].bound;
@@ -389,22 +444,29 @@ static bool brake_slips(brake_problem *b, double speed)
     return true;
 }
 
-static bool any_brakes(const sweep *w)
+/* slip: what each contact slips by now; false: none is one of the brake */
+static bool brake_begins(brake_problem *b, bool rests)
 {
-    for (int i = 0; i < w->hand.nact; i++)
-        if (w->hand.act[i]->c->fam->brakes)
-            return true;
-    return false;
+    const sweep *w = b->w;
+    bool some = false;
+    for (int i = 0; i < w->hand.nact; i++) {
+        const contact_state *k = w->hand.act[i];
+        if (!k->c->fam->brakes)
+            continue;
+        some = true;
+        b->of_speed |= k->c->fam->f->mu_of_speed;
+        b->slip[i] = rests ? 0 : k->speed;
+    }
+    return some;
 }
 
 bool sweep_brake_solve(sweep *w, bool mass, double *x)
 {
     bool forces = mass && w->hand.step == 1;
-    w->hand.brake.acts[mass] = false;
-    if (!any_brakes(w))
-        return sweep_solve_unbraked(w, mass, x);
+    step_matrices own = w->matrix;
     arena_pos mark = arena_mark(w->scratch);
     double *off = arena_array(w->scratch, double, w->hand.pr.m), speed = sweep_brake_speed(w, w->v);
+    bool slips = forces && speed > sweep_brake_rest(w);
     memcpy(off, w->hand.off, (size_t)w->hand.pr.m * sizeof *off);
     vec_copy(w->hand.brake.free, x, w->n);
     brake_problem b = { .w = w,
@@ -412,20 +474,21 @@ bool sweep_brake_solve(sweep *w, bool mass, double *x)
                         .x = x,
                         .off = off,
                         .added = arena_array(w->scratch, double, w->n),
+                        .slip = arena_array(w->scratch, double, w->hand.nact),
                         .at = arena_array(w->scratch, rub, w->hand.nact),
                         .fastest = NONE,
-                        .by = { 1, 1 } };
-    step_matrices own = w->matrix;
-    if (!mass && own.dinv != &w->s->minv)
-        b.D = own.D;
-    bool ok = forces && speed > sweep_brake_rest(w) ? brake_slips(&b, speed) : brake_rates(&b);
-    if (b.D) {
+                        .by = { 1, 1 },
+                        .D = !mass && own.dinv != &w->s->minv ? own.D : NULL };
+    bool some = brake_begins(&b, forces && !slips);
+    w->hand.brake.acts[mass] = false;
+    bool ok = !some ? sweep_solve_unbraked(w, mass, x) : slips ? brake_slips(&b, speed) : brake_rates(&b);
+    w->hand.brake.scale = 1;
+    memcpy(w->hand.off, off, (size_t)w->hand.pr.m * sizeof *off);
+    if (some && b.D) {
         w->matrix.D = own.D;
         w->matrix.dinv = own.dinv;
         w->matrix.stamp++;
     }
-    w->hand.brake.scale = 1;
-    memcpy(w->hand.off, off, (size_t)w->hand.pr.m * sizeof *off);
     arena_release(w->scratch, mark);
     return ok;
 }

@@ -478,13 +478,12 @@ static void dofs_by_point(arena *a, const family *fam, slot_map *dof, int gap, i
 }
 
 /* May friction without slip of this family be part of one brake?  Its surfaces are at rest, and its bound is
-   known from the normal reaction alone. */
+   known from the normal reaction and the slip. */
 static bool family_may_brake(const family *fam)
 {
     const contact_family *f = fam->f;
-    return f->friction == FRICTION_COULOMB && f->relation != REL_CLOSED && !f->of_rates && !f->mu_of_speed &&
-           !f->cascade && !fam->rate.k && !fam->mu_static.k && !fam->adhesion.k && !fam->et.k &&
-           !f->pair.touch && !near_fits(f);
+    return f->relation != REL_CLOSED && !f->of_rates && !f->cascade && !fam->rate.k && !fam->mu_static.k &&
+           !fam->adhesion.k && !fam->et.k && !f->pair.touch && !near_fits(f);
 }
 
 /* Friction without slip has a row for each dof, each with an entry for each dof.  Where these would be more
