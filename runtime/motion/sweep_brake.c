@@ -70,6 +70,12 @@ void sweep_brake_new(sweep *w)
         b->lost[mass] = arena_array(w->a, double, w->n);
 }
 
+/* The masses in whose metric friction acts: those of which s->minv has the factors. */
+static const double *masses(const sweep *w, bool mass)
+{
+    return mass || w->s->mass_constant ? w->M : w->M1;
+}
+
 double sweep_brake_speed(const sweep *w, const double *v)
 {
     return sqrt(mass_norm2(w->s, w->M, v));
@@ -90,11 +96,16 @@ double sweep_brake_power(const sweep *w, bool mass, const double *rate)
 {
     if (!w->hand.brake.acts[mass])
         return 0;
-    mass_times(w->s, w->M, w->hand.brake.lost[mass], w->hand.brake.force);
+    mass_times(w->s, masses(w, mass), w->hand.brake.lost[mass], w->hand.brake.force);
     return vec_dot(w->hand.brake.force, rate, w->n);
 }
 
 /* ---- the problem at hand ---- */
+static double size_of(const brake_problem *b, const double *x)
+{
+    return sqrt(mass_norm2(b->w->s, masses(b->w, b->mass), x));
+}
+
 /* |H_i| n_i */
 static const column *push_of(const brake_problem *b, contact_state *k)
 {
@@ -265,7 +276,7 @@ static double add_others(const brake_problem *b, double z, double size)
         b->added[i] = now[i];
         now[i] -= was;
     }
-    double change = sweep_brake_speed(b->w, now);
+    double change = size_of(b, now);
     arena_release(b->w->scratch, mark);
     return size > 0 ? change / size : 0;
 }
@@ -278,10 +289,11 @@ static bool step_matrix_stretched(brake_problem *b)
     const matrix_shape *shape = &w->s->step_shape;
     double part = b->by.slip < LARGEST ? 1 / b->by.slip : 0;
     bool lumped = mass_diagonal(w->s);
+    const double *M = masses(w, false);
     for (int i = 0; i < w->n; i++) {
         size_t own = lumped ? matrix_at(shape, i, i) : 0;
         for (size_t at = matrix_row(shape, i), end = matrix_row(shape, i + 1); at < end; at++) {
-            double m = !lumped ? w->M[at] : at == own ? w->M[i] : 0;
+            double m = !lumped ? M[at] : at == own ? M[i] : 0;
             k->D[at] = m + part * (b->D[at] - m);
         }
     }
@@ -302,13 +314,13 @@ static bool rates_free(brake_problem *b)
         return true;
     }
     double *along = b->x, *force = k->force, *less = k->room;
-    mass_times(w->s, w->M, b->added, force);
+    mass_times(w->s, masses(w, false), b->added, force);
     matrix_times_add(&w->s->step_shape, b->D, k->free, force);
     if (b->fastest != NONE) { /* the rebound is not stretched as x is */
         const rub *m = &b->at[b->fastest];
         memset(along, 0, (size_t)w->n * sizeof *along);
         add_normal(b, m->k, (1 - b->by.rebound / b->by.slip) * m->rebound, along);
-        mass_times(w->s, w->M, along, less);
+        mass_times(w->s, masses(w, false), along, less);
         vec_axpy(force, 1, less, w->n);
         matrix_times(&w->s->step_shape, b->D, along, less);
         vec_axpy(force, -1, less, w->n);
@@ -323,7 +335,7 @@ static bool rates_free(brake_problem *b)
 static void stretch_guess(brake_problem *b)
 {
     const sweep *w = b->w;
-    double bounds = 0, speed = sweep_brake_speed(w, w->hand.brake.free);
+    double bounds = 0, speed = size_of(b, w->hand.brake.free);
     for (int i = 0; i < w->hand.nact; i++)
         if (w->hand.act[i]->c->fam->brakes)
             bounds += w->hand.act[i]->c->mu * fabs(w->hand.rr[w->hand.act[i]->row]);
@@ -347,7 +359,7 @@ typedef struct remainder {
 
 static remainder_t brake_remainder(const brake_problem *b)
 {
-    remainder_t r = { .length = sweep_brake_speed(b->w, b->x) };
+    remainder_t r = { .length = size_of(b, b->x) };
     if (b->fastest == NONE) {
         for (int i = 0; i < b->n; i++)
             r.bounds += b->at[i].bound;
@@ -401,7 +413,7 @@ static bool brake_rates(brake_problem *b)
             return false;
         rubs_find(b);
         remainder_t left = brake_remainder(b);
-        double part = 1 - 1 / b->by.slip, size = sweep_brake_speed(w, b->x);
+        double part = 1 - 1 / b->by.slip, size = size_of(b, b->x);
         bool any = !b->D && any_stretch(b);
         double change = stretch_next(b, &left, size), turned = slips_follow(b, left.z, size);
         if ((any || change <= enough) && turned <= enough) {
@@ -444,16 +456,31 @@ static bool brake_slips(brake_problem *b, double speed)
     return true;
 }
 
+/* In a whole step rows are those of its start, masses are not. */
+static void metric_again(sweep *w, contact_state *k)
+{
+    contact *c = k->c;
+    double was = c->metric;
+    sweep_columns_put(w, k, true);
+    double hh = contact_rate(c, c->H, sweep_column_spread(w, k, &k->Gm, 0));
+    sweep_column_done(w, k, &k->Gm);
+    c->metric = sqrt(hh);
+    if (c->fam->f->friction == FRICTION_COULOMB)
+        c->mu *= c->metric / was;
+}
+
 /* slip: what each contact slips by now; false: none is one of the brake */
 static bool brake_begins(brake_problem *b, bool rests)
 {
-    const sweep *w = b->w;
+    sweep *w = b->w;
     bool some = false;
     for (int i = 0; i < w->hand.nact; i++) {
-        const contact_state *k = w->hand.act[i];
+        contact_state *k = w->hand.act[i];
         if (!k->c->fam->brakes)
             continue;
         some = true;
+        if (!w->s->mass_constant)
+            metric_again(w, k);
         b->of_speed |= k->c->fam->f->mu_of_speed;
         b->slip[i] = rests ? 0 : k->speed;
     }

@@ -487,12 +487,12 @@ static bool family_may_brake(const family *fam)
 }
 
 /* Friction without slip has a row for each dof, each with an entry for each dof.  Where these would be more
-   than a small matrix, all of it acts as one brake, in models whose masses are constant. */
+   than a small matrix, all of it acts as one brake. */
 static void families_brake(system_t *s)
 {
     enum { FEW_ROWS = 24 }; /* as in sweep.h: up to there W is a matrix */
     double rows = 0;
-    bool may = s->mass_constant && !s->first_order && !s->base && second_order(s->p) - 1 > MAX_SLIP;
+    bool may = !s->first_order && !s->base && second_order(s->p) - 1 > MAX_SLIP;
     for (size_t i = 0; i < s->p->ncontact; i++) {
         const family *fam = &s->family[i];
         const contact_family *f = fam->f;
