@@ -213,24 +213,10 @@ static double share(const brake_problem *b, int i, double z)
 static double shares(const brake_problem *b, double z)
 {
     double sum = 0;
-    for (int i = 0; i < b->n; i++)
+    for (int i = 0; b->fastest != NONE && i < b->n; i++)
         if (i != b->fastest)
             sum += share(b, i, z);
     return sum;
-}
-
-/* |z| from its length in y, where one rebounds faster than all others */
-static double slip_left(const brake_problem *b, double length, double *others)
-{
-    enum { MOST = 500 };
-    double z = larger(0, length - b->at[b->fastest].bound), before = INFINITY;
-    *others = shares(b, z);
-    for (int i = 0; i < MOST && fabs(z - before) > ROUND_2 * length; i++) {
-        before = z;
-        z = larger(0, length - b->at[b->fastest].bound) / (1 + *others);
-        *others = shares(b, z);
-    }
-    return z;
 }
 
 /* The sizes of friction where z is all that is left of its length in y. */
@@ -242,10 +228,10 @@ static void rubs_known(const brake_problem *b, double z, double length, double b
 }
 
 /* The motion x from y in place, and what was lost on the way. */
-static void unstretch(const brake_problem *b, double z, double length)
+static void unstretch(const brake_problem *b, double slip)
 {
     sweep *w = b->w;
-    double *lost = w->hand.brake.lost[b->mass], keep = length > 0 ? z / length : 0;
+    double *lost = w->hand.brake.lost[b->mass], keep = 1 / slip;
     for (int i = 0; i < w->n; i++)
         lost[i] = b->added[i] - b->x[i];
     if (b->fastest != NONE) {
@@ -352,10 +338,57 @@ static double part_next(double part, double found, double before, double found_b
 
 /* What is left of the motion. */
 typedef struct remainder {
-    double z, length; /* |z|, and the same in y */
-    double bounds;    /* of the friction that acts along z alone */
-    double others;    /* s_i of all that rebound beside the fastest, and of those at rest beside it */
+    double z;      /* |z| */
+    double length; /* the same in y */
+    double slip;   /* the stretch between both; not finite: a standstill */
+    double bounds; /* of the friction that acts along z alone */
+    double others; /* the sum of s_i of all others */
 } remainder_t;
+
+/* The square of what laws of impact ask of the motion beside the fastest rebound, as if normals were across
+   each other. */
+static double asked(const brake_problem *b)
+{
+    const sweep *w = b->w;
+    double sum = 0;
+    for (int i = 0; i < w->hand.nact; i++) {
+        contact_state *k = w->hand.act[i];
+        double rate = k->normal && w->hand.rr[k->row] != 0 ? b->off[k->row] : 0;
+        if (rate == 0 || (b->fastest != NONE && k == b->at[b->fastest].k))
+            continue;
+        const column *G = push_of(b, k);
+        sum += rate * rate / contact_rate(k->c, k->c->H, sweep_column_spread(b->w, k, G, 0));
+        sweep_column_done(b->w, k, G);
+    }
+    return sum;
+}
+
+/* Part N of z is asked for, part T of y is what friction may take: with the stretch a that y was found for,
+   |z|^2 = N^2 + (T/a)^2, and the law is a = 1 + bounds/|z| + others(|z|).  However N is estimated, a stretch
+   that repeats itself obeys the law. */
+static void remainder_find(const brake_problem *b, remainder_t *r)
+{
+    enum { MOST = 500 };
+    double now = r->length / b->by.slip, N2 = fmin(asked(b), now * now),
+           T = b->by.slip * sqrt(now * now - N2), before = INFINITY;
+    if (N2 == 0) {
+        r->z = larger(0, T - r->bounds);
+        for (int i = 0; i < MOST && fabs(r->z - before) > ROUND_2 * T; i++) {
+            before = r->z;
+            r->others = shares(b, r->z);
+            r->z = larger(0, T - r->bounds) / (1 + r->others);
+        }
+        r->slip = T > 0 ? T / r->z : 1 + r->others;
+        return;
+    }
+    r->z = now;
+    for (int i = 0; i < MOST && fabs(r->z - before) > ROUND_2 * r->z; i++) {
+        before = r->z;
+        r->others = shares(b, r->z);
+        r->slip = 1 + r->bounds / r->z + r->others;
+        r->z = sqrt(N2 + T / r->slip * (T / r->slip));
+    }
+}
 
 static remainder_t brake_remainder(const brake_problem *b)
 {
@@ -363,12 +396,11 @@ static remainder_t brake_remainder(const brake_problem *b)
     if (b->fastest == NONE) {
         for (int i = 0; i < b->n; i++)
             r.bounds += b->at[i].bound;
-        r.z = larger(0, r.length - r.bounds);
-        return r;
+    } else {
+        r.length = sweep_brake_slip(b->at[b->fastest].k->c, b->x, r.length);
+        r.bounds = b->at[b->fastest].bound;
     }
-    r.length = sweep_brake_slip(b->at[b->fastest].k->c, b->x, r.length);
-    r.bounds = b->at[b->fastest].bound;
-    r.z = slip_left(b, r.length, &r.others);
+    remainder_find(b, &r);
     return r;
 }
 
@@ -392,7 +424,7 @@ static double slips_follow(brake_problem *b, double z, double size)
 static double stretch_next(brake_problem *b, const remainder_t *r, double size)
 {
     stretch was = b->by;
-    b->by.slip = r->length > 0 ? fmin(r->length / r->z, LARGEST) : 1 + r->others;
+    b->by.slip = fmin(r->slip, LARGEST);
     b->by.rebound = 1 + r->others;
     double added = b->fastest == NONE ? 0 : add_others(b, r->z, size);
     return fabs(1 / b->by.slip - 1 / was.slip) + fabs(b->by.rebound - was.rebound) / was.rebound + added;
@@ -418,7 +450,7 @@ static bool brake_rates(brake_problem *b)
         double change = stretch_next(b, &left, size), turned = slips_follow(b, left.z, size);
         if ((any || change <= enough) && turned <= enough) {
             rubs_known(b, left.z, left.length, left.bounds);
-            unstretch(b, left.z, left.length);
+            unstretch(b, left.slip);
             w->hand.brake.acts[b->mass] = b->n > 0;
             return true;
         }
