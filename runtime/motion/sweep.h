@@ -177,13 +177,15 @@ typedef struct contact_lists {
 
 /* Friction without slip of all contacts together (sweep_brake.c). */
 typedef struct braking {
-    bool on;              /* some contacts have it so */
-    bool acts[2];         /* in the problem solved last, of steps and of instants: [mass] */
-    double *lost[2];      /* n: what it did to the rates there */
-    double *free, *force; /* n: rates without reactions; room */
-    double scale;         /* rates of the problem at hand are so many times those of the motion */
-    double speed, rest;   /* of all at a sample, and what of it counts as 0 */
-    contact_state turn;   /* stands for it where a slip that turns is looked for */
+    bool on;         /* some contacts have it so */
+    bool acts[2];    /* in the problem solved last, of steps and of instants: [mass] */
+    double *lost[2]; /* n: what it did to the rates there */
+    double *D;       /* matrix of the step with friction in it, and its factors; NULL: always the masses */
+    factor df;
+    double *free, *force, *room; /* n: rates without reactions; room */
+    double scale;                /* rates of the problem at hand are so many times those of the motion */
+    double speed, rest;          /* of all at a sample, and what of it counts as 0 */
+    contact_state turn;          /* stands for it where a slip that turns is looked for */
 } braking;
 
 /* The current problem: of a step or of an instant, for the contacts that take part. */

@@ -10,7 +10,10 @@
 
    Where some rebound, the fastest of them, m, has its own place, because friction may stop all but its
    rebound: x = z + nu n_m, and y has another stretch along n_m than along z.  What the other ones that
-   rebound do along their normals is added to y, and the problem is solved again until nothing changes. */
+   rebound do along their normals is added to y, and the problem is solved again until nothing changes.
+
+   In a step whose forces depend on the state, impulses act by its matrix D instead of the masses M:
+   D x = D w + J^T r - M (y - x).  With x = y/a this is a problem for y with the matrix M + (D - M)/a. */
 #include <math.h>
 #include <string.h>
 #include "sweep.h"
@@ -18,9 +21,13 @@
 
 enum { NONE = -1, ROUNDS = 200 };
 
+/* more is a standstill */
+static const double LARGEST = 1 / ROUND_ROOT;
+
 /* A contact that pushes, with friction without slip. */
 typedef struct rub {
     contact_state *k;
+    int act;        /* its number in the problem at hand */
     double bound;   /* b_i */
     double rebound; /* n_i . x */
 } rub;
@@ -36,9 +43,12 @@ typedef struct brake_problem {
     double *x;         /* in: w; out: y, then x */
     const double *off; /* as it was posed */
     double *added;     /* n: what is added to y */
+    double *slip;      /* of the contacts at hand, where a coefficient depends on it */
+    bool of_speed;     /* some do */
     rub *at;
     int n, fastest;
     stretch by;
+    const double *D; /* of the step; NULL: the masses */
 } brake_problem;
 
 void sweep_brake_new(sweep *w)
@@ -51,8 +61,19 @@ void sweep_brake_new(sweep *w)
         return;
     b->free = arena_array(w->a, double, w->n);
     b->force = arena_array(w->a, double, w->n);
+    b->room = arena_array(w->a, double, w->n);
+    if (w->matrix.D) {
+        b->D = arena_array(w->a, double, w->s->step_shape.count);
+        factor_shape(&b->df, w->a, &w->s->step_shape);
+    }
     for (int mass = 0; mass < 2; mass++)
         b->lost[mass] = arena_array(w->a, double, w->n);
+}
+
+/* The masses in whose metric friction acts: those of which s->minv has the factors. */
+static const double *masses(const sweep *w, bool mass)
+{
+    return mass || w->s->mass_constant ? w->M : w->M1;
 }
 
 double sweep_brake_speed(const sweep *w, const double *v)
@@ -75,15 +96,21 @@ double sweep_brake_power(const sweep *w, bool mass, const double *rate)
 {
     if (!w->hand.brake.acts[mass])
         return 0;
-    mass_times(w->s, w->M, w->hand.brake.lost[mass], w->hand.brake.force);
+    mass_times(w->s, masses(w, mass), w->hand.brake.lost[mass], w->hand.brake.force);
     return vec_dot(w->hand.brake.force, rate, w->n);
 }
 
 /* ---- the problem at hand ---- */
+static double size_of(const brake_problem *b, const double *x)
+{
+    return sqrt(mass_norm2(b->w->s, masses(b->w, b->mass), x));
+}
+
+/* |H_i| n_i */
 static const column *push_of(const brake_problem *b, contact_state *k)
 {
-    sweep_columns_put(b->w, k, b->mass);
-    return b->mass ? &k->Gm : &k->G;
+    sweep_columns_put(b->w, k, true);
+    return &k->Gm;
 }
 
 /* to += by n_i */
@@ -94,21 +121,40 @@ static void add_normal(const brake_problem *b, contact_state *k, double by, doub
         to[G->local ? k->c->dof[j] : j] += by / k->c->metric * G->a[j];
 }
 
-/* those that push, and which of them rebounds fastest */
+static double bound_of(brake_problem *b, int act)
+{
+    const contact_state *k = b->w->hand.act[act];
+    double mu, radius;
+    sweep_law(b->w, act, b->slip[act], &mu, &radius);
+    return mu * fabs(b->w->hand.rr[k->row]) + radius;
+}
+
+/* n_i . x as the law of the gap has it; of one that does not push, as it was found */
+static double rebound_of(const brake_problem *b, const contact_state *k, const contact_state *was)
+{
+    double rate = -b->off[k->row];
+    if (b->w->hand.rr[k->row] == 0)
+        rate = contact_rate(k->c, k->c->H, b->x) / (k == was ? b->by.rebound : b->by.slip);
+    return rate == 0 || fabs(rate) > b->w->contacts.table.tol_u[k->at] ? rate / k->c->metric : 0;
+}
+
+/* those with friction, and which of them rebounds fastest */
 static void rubs_find(brake_problem *b)
 {
     sweep *w = b->w;
     double most = 0;
+    const contact_state *was = b->fastest == NONE ? NULL : b->at[b->fastest].k;
     b->n = 0;
     b->fastest = NONE;
+    w->hand.brake.scale = 1; /* slips are those of the motion */
     for (int i = 0; i < w->hand.nact; i++) {
         contact_state *k = w->hand.act[i];
-        double bound = k->c->mu * fabs(w->hand.rr[k->row]);
         k->rubs[b->mass] = 0;
-        if (!k->c->fam->brakes || !(bound > 0))
+        double bound = k->c->fam->brakes ? bound_of(b, i) : 0;
+        if (!(bound > 0))
             continue;
         rub *r = &b->at[b->n];
-        *r = (rub){ k, bound, -b->off[k->row] / k->c->metric };
+        *r = (rub){ k, i, bound, rebound_of(b, k, was) };
         if (fabs(r->rebound) > most) {
             most = fabs(r->rebound);
             b->fastest = b->n;
@@ -167,24 +213,10 @@ static double share(const brake_problem *b, int i, double z)
 static double shares(const brake_problem *b, double z)
 {
     double sum = 0;
-    for (int i = 0; i < b->n; i++)
+    for (int i = 0; b->fastest != NONE && i < b->n; i++)
         if (i != b->fastest)
             sum += share(b, i, z);
     return sum;
-}
-
-/* |z| from its length in y, where one rebounds faster than all others */
-static double slip_left(const brake_problem *b, double length, double *others)
-{
-    enum { MOST = 500 };
-    double z = larger(0, length - b->at[b->fastest].bound), before = INFINITY;
-    *others = shares(b, z);
-    for (int i = 0; i < MOST && fabs(z - before) > ROUND_2 * length; i++) {
-        before = z;
-        z = larger(0, length - b->at[b->fastest].bound) / (1 + *others);
-        *others = shares(b, z);
-    }
-    return z;
 }
 
 /* The sizes of friction where z is all that is left of its length in y. */
@@ -196,10 +228,10 @@ static void rubs_known(const brake_problem *b, double z, double length, double b
 }
 
 /* The motion x from y in place, and what was lost on the way. */
-static void unstretch(const brake_problem *b, double z, double length)
+static void unstretch(const brake_problem *b, double slip)
 {
     sweep *w = b->w;
-    double *lost = w->hand.brake.lost[b->mass], keep = length > 0 ? z / length : 0;
+    double *lost = w->hand.brake.lost[b->mass], keep = 1 / slip;
     for (int i = 0; i < w->n; i++)
         lost[i] = b->added[i] - b->x[i];
     if (b->fastest != NONE) {
@@ -230,52 +262,206 @@ static double add_others(const brake_problem *b, double z, double size)
         b->added[i] = now[i];
         now[i] -= was;
     }
-    double change = sweep_brake_speed(b->w, now);
+    double change = size_of(b, now);
     arena_release(b->w->scratch, mark);
     return size > 0 ? change / size : 0;
+}
+
+/* M + (D - M)/a, which impulses act by */
+static bool step_matrix_stretched(brake_problem *b)
+{
+    sweep *w = b->w;
+    braking *k = &w->hand.brake;
+    const matrix_shape *shape = &w->s->step_shape;
+    double part = b->by.slip < LARGEST ? 1 / b->by.slip : 0;
+    bool lumped = mass_diagonal(w->s);
+    const double *M = masses(w, false);
+    for (int i = 0; i < w->n; i++) {
+        size_t own = lumped ? matrix_at(shape, i, i) : 0;
+        for (size_t at = matrix_row(shape, i), end = matrix_row(shape, i + 1); at < end; at++) {
+            double m = !lumped ? M[at] : at == own ? M[i] : 0;
+            k->D[at] = m + part * (b->D[at] - m);
+        }
+    }
+    w->matrix.D = k->D;
+    w->matrix.dinv = &k->df;
+    w->matrix.stamp++;
+    return factor_matrix(&k->df, k->D);
+}
+
+/* y without reactions, into x */
+static bool rates_free(brake_problem *b)
+{
+    sweep *w = b->w;
+    braking *k = &w->hand.brake;
+    if (!b->D) {
+        vec_copy(b->x, k->free, w->n);
+        vec_axpy(b->x, 1, b->added, w->n);
+        return true;
+    }
+    double *along = b->x, *force = k->force, *less = k->room;
+    mass_times(w->s, masses(w, false), b->added, force);
+    matrix_times_add(&w->s->step_shape, b->D, k->free, force);
+    if (b->fastest != NONE) { /* the rebound is not stretched as x is */
+        const rub *m = &b->at[b->fastest];
+        memset(along, 0, (size_t)w->n * sizeof *along);
+        add_normal(b, m->k, (1 - b->by.rebound / b->by.slip) * m->rebound, along);
+        mass_times(w->s, masses(w, false), along, less);
+        vec_axpy(force, 1, less, w->n);
+        matrix_times(&w->s->step_shape, b->D, along, less);
+        vec_axpy(force, -1, less, w->n);
+    }
+    if (!step_matrix_stretched(b))
+        return false;
+    solve_with(&k->df, force, b->x);
+    return true;
+}
+
+/* How much of y friction takes, from the last reactions: most steps are like the one before. */
+static void stretch_guess(brake_problem *b)
+{
+    const sweep *w = b->w;
+    double bounds = 0, speed = size_of(b, w->hand.brake.free);
+    for (int i = 0; i < w->hand.nact; i++)
+        if (w->hand.act[i]->c->fam->brakes)
+            bounds += w->hand.act[i]->c->mu * fabs(w->hand.rr[w->hand.act[i]->row]);
+    b->by.slip = bounds < speed ? fmin(speed / (speed - bounds), LARGEST) : LARGEST;
+}
+
+/* What friction takes of y, as a part, is a fixed point: the secant through the last two rounds finds it. */
+static double part_next(double part, double found, double before, double found_before)
+{
+    double off = found - part, off_before = found_before - before;
+    double next = part - off * (part - before) / (off - off_before);
+    return next > 0 && next < 1 ? next : found;
+}
+
+/* What is left of the motion. */
+typedef struct remainder {
+    double z;      /* |z| */
+    double length; /* the same in y */
+    double slip;   /* the stretch between both; not finite: a standstill */
+    double bounds; /* of the friction that acts along z alone */
+    double others; /* the sum of s_i of all others */
+} remainder_t;
+
+/* The square of what laws of impact ask of the motion beside the fastest rebound, as if normals were across
+   each other. */
+static double asked(const brake_problem *b)
+{
+    const sweep *w = b->w;
+    double sum = 0;
+    for (int i = 0; i < w->hand.nact; i++) {
+        contact_state *k = w->hand.act[i];
+        double rate = k->normal && w->hand.rr[k->row] != 0 ? b->off[k->row] : 0;
+        if (rate == 0 || (b->fastest != NONE && k == b->at[b->fastest].k))
+            continue;
+        const column *G = push_of(b, k);
+        sum += rate * rate / contact_rate(k->c, k->c->H, sweep_column_spread(b->w, k, G, 0));
+        sweep_column_done(b->w, k, G);
+    }
+    return sum;
+}
+
+/* Part N of z is asked for, part T of y is what friction may take: with the stretch a that y was found for,
+   |z|^2 = N^2 + (T/a)^2, and the law is a = 1 + bounds/|z| + others(|z|).  However N is estimated, a stretch
+   that repeats itself obeys the law. */
+static void remainder_find(const brake_problem *b, remainder_t *r)
+{
+    enum { MOST = 500 };
+    double now = r->length / b->by.slip, N2 = fmin(asked(b), now * now),
+           T = b->by.slip * sqrt(now * now - N2), before = INFINITY;
+    if (N2 == 0) {
+        r->z = larger(0, T - r->bounds);
+        for (int i = 0; i < MOST && fabs(r->z - before) > ROUND_2 * T; i++) {
+            before = r->z;
+            r->others = shares(b, r->z);
+            r->z = larger(0, T - r->bounds) / (1 + r->others);
+        }
+        r->slip = T > 0 ? T / r->z : 1 + r->others;
+        return;
+    }
+    r->z = now;
+    for (int i = 0; i < MOST && fabs(r->z - before) > ROUND_2 * r->z; i++) {
+        before = r->z;
+        r->others = shares(b, r->z);
+        r->slip = 1 + r->bounds / r->z + r->others;
+        r->z = sqrt(N2 + T / r->slip * (T / r->slip));
+    }
+}
+
+static remainder_t brake_remainder(const brake_problem *b)
+{
+    remainder_t r = { .length = size_of(b, b->x) };
+    if (b->fastest == NONE) {
+        for (int i = 0; i < b->n; i++)
+            r.bounds += b->at[i].bound;
+    } else {
+        r.length = sweep_brake_slip(b->at[b->fastest].k->c, b->x, r.length);
+        r.bounds = b->at[b->fastest].bound;
+    }
+    remainder_find(b, &r);
+    return r;
+}
+
+/* Slips that coefficients depend on; how much the largest of them changes, in parts of `size`. */
+static double slips_follow(brake_problem *b, double z, double size)
+{
+    double most = 0;
+    for (int i = 0; b->of_speed && i < b->n; i++) {
+        const rub *r = &b->at[i];
+        double slip = z;
+        if (b->fastest != NONE && i != b->fastest)
+            slip = sqrt(z * z + b->at[b->fastest].rebound * b->at[b->fastest].rebound -
+                        r->rebound * r->rebound);
+        most = larger(most, fabs(slip - b->slip[r->act]));
+        b->slip[r->act] = slip;
+    }
+    return size > 0 ? most / size : 0;
+}
+
+/* Stretches of the next round; how much they and what is added change. */
+static double stretch_next(brake_problem *b, const remainder_t *r, double size)
+{
+    stretch was = b->by;
+    b->by.slip = fmin(r->slip, LARGEST);
+    b->by.rebound = 1 + r->others;
+    double added = b->fastest == NONE ? 0 : add_others(b, r->z, size);
+    return fabs(1 / b->by.slip - 1 / was.slip) + fabs(b->by.rebound - was.rebound) / was.rebound + added;
 }
 
 /* Rates after a step or a shock, and accelerations at rest. */
 static bool brake_rates(brake_problem *b)
 {
-    const double LARGEST = 1 / ROUND_ROOT;
     sweep *w = b->w;
-    double enough = larger(ROUND_500, w->tol);
+    double enough = larger(ROUND_500, w->tol), before = 0, found_before = 0;
+    if (b->D)
+        stretch_guess(b);
     for (int round = 0; round < ROUNDS; round++) {
-        vec_copy(b->x, w->hand.brake.free, w->n);
-        vec_axpy(b->x, 1, b->added, w->n);
+        if (!rates_free(b))
+            return false;
         offsets_stretched(b);
         if (!sweep_solve_unbraked(w, b->mass, b->x))
             return false;
-        double length = sweep_brake_speed(w, b->x), size = length, bounds = 0, others = 0, z, change = 0;
-        stretch was = b->by;
         rubs_find(b);
-        if (b->fastest == NONE) {
-            for (int i = 0; i < b->n; i++)
-                bounds += b->at[i].bound;
-            z = larger(0, length - bounds);
-        } else {
-            length = sweep_brake_slip(b->at[b->fastest].k->c, b->x, length);
-            bounds = b->at[b->fastest].bound;
-            z = slip_left(b, length, &others);
-        }
-        bool any = any_stretch(b);
-        b->by.slip = length > 0 ? fmin(length / z, LARGEST) : 1 + others;
-        b->by.rebound = 1 + others;
-        if (!any) {
-            double added = b->fastest == NONE ? 0 : add_others(b, z, size);
-            change = fabs(1 / b->by.slip - 1 / was.slip) + fabs(b->by.rebound - was.rebound) / was.rebound +
-                     added;
-        }
-        if (any || change <= enough) {
-            rubs_known(b, z, length, bounds);
-            unstretch(b, z, length);
+        remainder_t left = brake_remainder(b);
+        double part = 1 - 1 / b->by.slip, size = size_of(b, b->x);
+        bool any = !b->D && any_stretch(b);
+        double change = stretch_next(b, &left, size), turned = slips_follow(b, left.z, size);
+        if ((any || change <= enough) && turned <= enough) {
+            rubs_known(b, left.z, left.length, left.bounds);
+            unstretch(b, left.slip);
             w->hand.brake.acts[b->mass] = b->n > 0;
             return true;
         }
-        w->hand.pr.residual = isfinite(change) ? change : INFINITY;
+        w->hand.pr.residual = isfinite(change) ? larger(change, turned) : INFINITY;
         if (!isfinite(change))
             break; /* friction on what rebounds asks for ever more friction */
+        double found = 1 - 1 / b->by.slip;
+        if (b->D && b->fastest == NONE && !b->of_speed && round > 0 && left.z > 0)
+            b->by.slip = fmin(1 / (1 - part_next(part, found, before, found_before)), LARGEST);
+        before = part;
+        found_before = found;
     }
     return false;
 }
@@ -288,6 +474,8 @@ static bool brake_slips(brake_problem *b, double speed)
     double bounds = 0;
     if (!sweep_solve_unbraked(w, b->mass, b->x))
         return false;
+    for (int i = 0; i < w->hand.nact; i++)
+        b->slip[i] = speed;
     rubs_find(b);
     for (int i = 0; i < b->n; i++)
         bounds += b->at[i].bound;
@@ -300,22 +488,44 @@ static bool brake_slips(brake_problem *b, double speed)
     return true;
 }
 
-static bool any_brakes(const sweep *w)
+/* In a whole step rows are those of its start, masses are not. */
+static void metric_again(sweep *w, contact_state *k)
 {
-    for (int i = 0; i < w->hand.nact; i++)
-        if (w->hand.act[i]->c->fam->brakes)
-            return true;
-    return false;
+    contact *c = k->c;
+    double was = c->metric;
+    sweep_columns_put(w, k, true);
+    double hh = contact_rate(c, c->H, sweep_column_spread(w, k, &k->Gm, 0));
+    sweep_column_done(w, k, &k->Gm);
+    c->metric = sqrt(hh);
+    if (c->fam->f->friction == FRICTION_COULOMB)
+        c->mu *= c->metric / was;
+}
+
+/* slip: what each contact slips by now; false: none is one of the brake */
+static bool brake_begins(brake_problem *b, bool rests)
+{
+    sweep *w = b->w;
+    bool some = false;
+    for (int i = 0; i < w->hand.nact; i++) {
+        contact_state *k = w->hand.act[i];
+        if (!k->c->fam->brakes)
+            continue;
+        some = true;
+        if (!w->s->mass_constant)
+            metric_again(w, k);
+        b->of_speed |= k->c->fam->f->mu_of_speed;
+        b->slip[i] = rests ? 0 : k->speed;
+    }
+    return some;
 }
 
 bool sweep_brake_solve(sweep *w, bool mass, double *x)
 {
     bool forces = mass && w->hand.step == 1;
-    w->hand.brake.acts[mass] = false;
-    if (!any_brakes(w))
-        return sweep_solve_unbraked(w, mass, x);
+    step_matrices own = w->matrix;
     arena_pos mark = arena_mark(w->scratch);
     double *off = arena_array(w->scratch, double, w->hand.pr.m), speed = sweep_brake_speed(w, w->v);
+    bool slips = forces && speed > sweep_brake_rest(w);
     memcpy(off, w->hand.off, (size_t)w->hand.pr.m * sizeof *off);
     vec_copy(w->hand.brake.free, x, w->n);
     brake_problem b = { .w = w,
@@ -323,12 +533,21 @@ bool sweep_brake_solve(sweep *w, bool mass, double *x)
                         .x = x,
                         .off = off,
                         .added = arena_array(w->scratch, double, w->n),
+                        .slip = arena_array(w->scratch, double, w->hand.nact),
                         .at = arena_array(w->scratch, rub, w->hand.nact),
                         .fastest = NONE,
-                        .by = { 1, 1 } };
-    bool ok = forces && speed > sweep_brake_rest(w) ? brake_slips(&b, speed) : brake_rates(&b);
+                        .by = { 1, 1 },
+                        .D = !mass && own.dinv != &w->s->minv ? own.D : NULL };
+    bool some = brake_begins(&b, forces && !slips);
+    w->hand.brake.acts[mass] = false;
+    bool ok = !some ? sweep_solve_unbraked(w, mass, x) : slips ? brake_slips(&b, speed) : brake_rates(&b);
     w->hand.brake.scale = 1;
     memcpy(w->hand.off, off, (size_t)w->hand.pr.m * sizeof *off);
+    if (some && b.D) {
+        w->matrix.D = own.D;
+        w->matrix.dinv = own.dinv;
+        w->matrix.stamp++;
+    }
     arena_release(w->scratch, mark);
     return ok;
 }

@@ -135,10 +135,16 @@ static bool shock_of(sweep *w, const bool *which, const bool *also)
 {
     sweep_take(w, which, also);
     rows_now(w);
-    for (int i = 0; i < w->hand.nact; i++)
-        if (w->hand.act[i]->c->fam->d)
-            w->hand.act[i]->speed = contact_slip(w->hand.act[i]->c, w->v, w->room.x4);
+    double speed = w->hand.brake.on ? sweep_brake_speed(w, w->v) : 0;
+    for (int i = 0; i < w->hand.nact; i++) {
+        const contact *c = w->hand.act[i]->c;
+        if (c->fam->brakes)
+            w->hand.act[i]->speed = sweep_brake_slip(c, w->v, speed);
+        else if (c->fam->d)
+            w->hand.act[i]->speed = contact_slip(c, w->v, w->room.x4);
+    }
     w->hand.known.offsets = -1;
+    w->hand.brake.acts[true] = false;
     instant_t x = now(w);
     if (!instant_shock(&x, w->v))
         return false;

@@ -121,10 +121,18 @@ static void mean_slip(const sweep *w, const contact_state *k, int j)
     }
 }
 
+static double slip_before(const sweep *w, const contact *c)
+{
+    return c->fam->brakes ? sweep_brake_slip(c, w->v, w->hand.brake.speed)
+                          : contact_slip(c, w->v, w->room.x4);
+}
+
 /* Rows of closed contacts at the start of the step. */
 static void rows_before(sweep *w)
 {
     system_at(w->s, w->t, w->q, w->v);
+    if (w->hand.brake.on)
+        w->hand.brake.speed = sweep_brake_speed(w, w->v);
     if (w->hand.known.still && w->hand.known.rows == w->hand.known.stamp)
         return;
     w->hand.known.rows = w->hand.known.stamp;
@@ -141,7 +149,7 @@ static void rows_before(sweep *w)
         if (joined && !closed(w, k) && (c->fam->f->mu_of_speed || c->fam->mu_static.k))
             sweep_tolerances(w, k);
         if (c->fam->f->mu_of_speed)
-            k->speed = contact_slip(c, w->v, w->room.x4);
+            k->speed = slip_before(w, c);
         if (!contact_slips(k->speed, k->tol_slip, k->now.held))
             k->speed = 0;
         k->pulls = sticks_on(w, k);
@@ -619,6 +627,7 @@ bool sweep_smooth(sweep *w, double h)
 {
     bool linear = w->linear;
     w->t1 = w->t + h;
+    w->hand.brake.acts[false] = false;
     if (w->contacts.bounds && !w->policy.whole)
         sweep_take(w, w->contacts.table.closed, w->contacts.table.bounds);
     sweep_lightness(w);

@@ -340,6 +340,7 @@ static void sweep_close(sweep *w)
     sweep_native_close(w);
     system_close(w->s);
     factor_free(&w->matrix.df);
+    factor_free(&w->hand.brake.df);
     mixed_free(w->crowd.coupled[0]);
     mixed_free(w->crowd.coupled[1]);
     mixed_free(w->putting.back_coupled);

@@ -27,7 +27,7 @@ model m {
 run m for 1
 CDL
 try "friction without slip among many" 0 "$CDL" run free.cdl
-sed 's/{ friction = coulomb(0.1) }/{ friction = tresca(0.1) }/' free.cdl >rows.cdl
+sed 's/{ friction = coulomb(0.1) }/{ friction = coulomb(0.1), adhesion = 1 }/' free.cdl >rows.cdl
 try "with a law that asks for rows" 4 "$CDL" run rows.cdl
 has "is refused at its place" err "rows.cdl:5:5: error: friction without 'slip' takes"
 has "says what to write" err "give slip = "
