@@ -18,6 +18,8 @@ enum { MAX_AGAIN = 24 };
 /* Bounds by cost on what is followed, of one island each: its closed contacts whose rows turn, and its
  * contacts that are put back on their surfaces together.  Beyond them a whole step follows. */
 enum { MANY_TURNING = 100, MANY_PUT_BACK = 96 };
+/* Islands that crowd with more contacts than that wait before they are tried again. */
+enum { FEW_WAIT = 32 };
 
 /* What reactions do to the rates: rows of n entries, at the dofs of their contact or at all. */
 typedef struct column {
@@ -253,20 +255,36 @@ typedef enum { STEP_UNDIVIDED, STEP_CROWD, STEP_CALM } step_stage;
 typedef enum { PART_CROWD, PART_CALM, PART_BETWEEN } contact_part;
 
 typedef struct island_parts {
-    bool may;         /* the model is one for it */
-    bool *marked;     /* n: dofs of islands that crowded when impacts were last followed */
+    bool judges;      /* which island has too many impacts is known */
+    bool may;         /* the model is one for steps in two parts */
+    bool *marked;     /* n: dofs of islands that wait: they take whole steps without a trial */
+    bool *impatient;  /* n: dofs of islands that crowded since patience was full */
     bool *followed;   /* n: dofs that were followed in the last step, beside a crowd */
     step_stage stage; /* crowd: all take a whole step; calm: those islands once more, with impacts cut */
+    bool found;       /* islands are those of the state at hand */
+    bool known;       /* and which of them crowd is known of this step */
     bool *calm;       /* n: dofs of the calm islands of the step */
     uint8_t *part;    /* contact_part of each contact, in the order of the states */
     /* what the whole step did to the crowd alone */
     double work, dissipated, opened;
-    int acted; /* contacts of the last problem of the whole step */
+    int acted; /* contacts of the last problem of the whole step: most of an island of the crowd */
     struct island_room *room;
 } island_parts;
 
 /* a whole step that is not solved is halved so often at most */
 enum { HALVES = 5 };
+
+/* What cut the step so far: contacts that were met, or whose slip turned. */
+typedef struct cut_note {
+    const contact_state *of;
+    int piece;  /* number of the piece of the step that begins with it */
+    bool again; /* it was hit before in the step */
+} cut_note;
+
+typedef struct cut_notes {
+    cut_note *at;
+    int n, room, piece; /* piece: that begins now */
+} cut_notes;
 
 /* How impacts are followed, and what is tried when a step fails. */
 typedef struct step_policy {
@@ -276,6 +294,8 @@ typedef struct step_policy {
     bool waits;          /* this step is one of them */
     int again;           /* times in this step at which contacts are hit that were hit in it before */
     int patience;        /* impacts followed one by one in a step */
+    cut_notes cuts;      /* in the order of pieces */
+    const struct contact_state *failed; /* whose problem the trial step could not solve; NULL: not known */
     /* a step that is not solved is tried in halves: EFFORT_CUT; a sample has the mean rates too:
        EFFORT_LITTLE */
     solver_effort effort;
@@ -286,7 +306,8 @@ typedef struct step_policy {
     /* the contact whose slip was found to turn last in this step, and the slip that its problem left */
     const struct contact_state *turned;
     double turned_slip;
-    bool tried; /* gaps are those of a step that was given up */
+    bool turn_cut; /* the trial step ends where it turned */
+    bool tried;    /* gaps are those of a step that was given up */
     /* the trial step takes in what may close, with the rows of its start: it can always be solved */
     bool whole;
     island_parts islands; /* that are followed beside a crowd */
@@ -398,7 +419,7 @@ void sweep_move(const contact_state *k, double l, double *x); /* x += l M^-1 H^T
 /* The shortest move in the kinetic metric that changes the gaps of back[0..m) by those amounts, added to x.
    Both may be put in another order. */
 void sweep_shortest(sweep *w, int m, double *change, double *x);
-/* how many of back[0..m) at most are connected by the dofs that they move */
+/* how many of back[0..m) at most are connected by the bodies that they move; near pairs count as connected */
 int sweep_largest_group(sweep *w, int m);
 double *sweep_lone_matrix(sweep *w, contact_state *k, bool mass);
 bool sweep_solve_alone(sweep *w, bool mass, const cone *c, double *x); /* false: it has to go the long way */
@@ -471,6 +492,11 @@ void sweep_islands_met(sweep *w);
 /* The whole step is done: calm islands once more, with impacts cut.  Where that fails it stays as it is. */
 void sweep_islands_follow(sweep *w, double end);
 void sweep_islands_forget(sweep *w); /* the step was followed: nobody crowds */
+/* The step has many cuts, or many closed contacts that turn.  Is that so for one island by itself?  Where
+   islands are not known it is. */
+bool sweep_islands_crowded(sweep *w, double end);
+/* The contact k cuts the step, at the end of the piece before; again: it was hit before in it. */
+void sweep_note_cut(sweep *w, const contact_state *k, bool again);
 
 /* ---- sweep_advance.c, sweep_sample.c, sweeping.c ---- */
 bool sweep_advance(sweep *w, double end);
