@@ -18,6 +18,8 @@ enum { MAX_AGAIN = 24 };
 /* Bounds by cost on what is followed, of one island each: its closed contacts whose rows turn, and its
  * contacts that are put back on their surfaces together.  Beyond them a whole step follows. */
 enum { MANY_TURNING = 100, MANY_PUT_BACK = 96 };
+/* Islands that crowd with more contacts than that wait before they are tried again. */
+enum { FEW_WAIT = 32 };
 
 /* The effect of reactions on the rates: for each row n entries, at the dofs of the contact or at all dofs. */
 typedef struct column {
@@ -278,21 +280,37 @@ typedef enum { STEP_UNDIVIDED, STEP_CROWD, STEP_CALM } step_stage;
 typedef enum { PART_CROWD, PART_CALM, PART_BETWEEN } contact_part;
 
 typedef struct island_parts {
-    bool may;       /* the model permits it */
-    bool *marked;   /* n: dofs of islands that were crowded when impacts were last followed */
-    bool *followed; /* n: dofs that were followed in the last step, beside a crowd */
+    bool judges;     /* it is known which island has too many impacts */
+    bool may;        /* the model permits it */
+    bool *marked;    /* n: dofs of islands that wait: they take whole steps without a trial */
+    bool *impatient; /* n: dofs of islands that were crowded since patience was full */
+    bool *followed;  /* n: dofs that were followed in the last step, beside a crowd */
     /* STEP_CROWD: all take a whole step; STEP_CALM: the calm islands again, with cuts at impacts */
     step_stage stage;
+    bool found;    /* islands are those of the state at hand */
+    bool known;    /* and which of them crowd is known of this step */
     bool *calm;    /* n: dofs of the calm islands of the step */
     uint8_t *part; /* contact_part of each contact, in the order of the states */
     /* Effects of the whole step on the crowd alone. */
     double work, dissipated, opened;
-    int acted; /* number of contacts in the last problem of the whole step */
+    int acted; /* contacts of the last problem of the whole step: most of an island of the crowd */
     struct island_room *room;
 } island_parts;
 
 /* A whole step without solution is halved at most this often. */
 enum { HALVES = 5 };
+
+/* What cut the step so far: contacts that were met, or whose slip turned. */
+typedef struct cut_note {
+    const contact_state *of;
+    int piece;  /* number of the piece of the step that begins with it */
+    bool again; /* it was hit before in the step */
+} cut_note;
+
+typedef struct cut_notes {
+    cut_note *at;
+    int n, room, piece; /* piece: that begins now */
+} cut_notes;
 
 /* How impacts are followed, and what is tried if a step fails. */
 typedef struct step_policy {
@@ -302,6 +320,8 @@ typedef struct step_policy {
     bool waits;          /* this step is one of them */
     int again;           /* repeated hits of contacts in this step */
     int patience;        /* repeated hits that are permitted in a step before it becomes a whole step */
+    cut_notes cuts;      /* in the order of pieces */
+    const struct contact_state *failed; /* whose problem the trial step could not solve; NULL: not known */
     /* EFFORT_CUT: a step without solution is tried in halves; EFFORT_LITTLE: a sample can use mean rates
        instead. */
     solver_effort effort;
@@ -312,7 +332,8 @@ typedef struct step_policy {
     /* The contact whose reversal of slip was found last in this step, and the slip that its problem left. */
     const struct contact_state *turned;
     double turned_slip;
-    bool tried; /* gaps belong to a step that was given up */
+    bool turn_cut; /* the trial step ends where it turned */
+    bool tried;    /* gaps belong to a step that was given up */
     /* The trial step includes all contacts that may close, with the rows of its start: it always has a
        solution. */
     bool whole;
@@ -429,7 +450,7 @@ void sweep_move(const contact_state *k, double l, double *x); /* x += l M^-1 H^T
 /* The shortest move in the kinetic metric that changes the gaps of back[0..m) by these amounts, added to x.
    Both arrays may be reordered. */
 void sweep_shortest(sweep *w, int m, double *change, double *x);
-/* how many of back[0..m) at most are connected by the dofs that they move */
+/* how many of back[0..m) at most are connected by the bodies that they move; near pairs count as connected */
 int sweep_largest_group(sweep *w, int m);
 double *sweep_lone_matrix(sweep *w, contact_state *k, bool mass);
 /* false: it needs the general method */
@@ -522,6 +543,11 @@ void sweep_islands_met(sweep *w);
    stays. */
 void sweep_islands_follow(sweep *w, double end);
 void sweep_islands_forget(sweep *w); /* the step was followed: no island is crowded */
+/* The step has many cuts, or many closed contacts that turn.  Is that so for one island by itself?  Where
+   islands are not known it is. */
+bool sweep_islands_crowded(sweep *w, double end);
+/* The contact k cuts the step, at the end of the piece before; again: it was hit before in it. */
+void sweep_note_cut(sweep *w, const contact_state *k, bool again);
 
 /* ---- sweep_advance.c, sweep_sample.c, sweeping.c ---- */
 bool sweep_advance(sweep *w, double end);

@@ -262,6 +262,7 @@ static bool locate_turn(sweep *w, const contact_state *k, double *h)
         return false;
     /* the slip that the solver left counts as 0 for the rest of the step, however short it is */
     w->policy.turned = k;
+    w->policy.turn_cut = true;
     w->policy.turned_slip = TURN_FOUND * w->hand.blur[false];
     sweep_look(w);
     return true;
@@ -396,7 +397,7 @@ static bool turn_corner(sweep *w)
 
 /* ---- one step of the run ---- */
 /* Closed contacts whose positions could not be corrected: there are too many constraints on each other. */
-static bool still_deep(const sweep *w)
+static bool still_deep(sweep *w)
 {
     for (int i = 0; i < w->hand.nact; i++) {
         double gap = w->contacts.table.gap[w->hand.place[i]];
@@ -404,8 +405,10 @@ static bool still_deep(const sweep *w)
         if (!(gap < 0 && k->normal && gap < -GAP_DEEP * *k->length))
             continue;
         /* for a start at the origin, the motion of this step is the only size */
-        if (gap < -GAP_DEEP * contact_terms(k->c, k->c->H, w->q1))
+        if (gap < -GAP_DEEP * contact_terms(k->c, k->c->H, w->q1)) {
+            w->policy.failed = k;
             return true;
+        }
     }
     return false;
 }
@@ -418,6 +421,8 @@ static bool follow(sweep *w, double *h, bool *rise)
     double residual = r->residual;
     sweep_gather(w);
     w->policy.trial = true;
+    w->policy.turn_cut = false;
+    w->policy.failed = NULL;
     bool ok = w->fresh || w->linear || sweep_gauss(w);
     ok = ok && find_corner(w, h, sweep_smooth(w, *h) && (!sweep_look(w) || locate(w, h)));
     ok = ok && first_turn(w, h);
@@ -442,16 +447,16 @@ static int cuts_most(const sweep *w)
    contacts take part, some steps are not followed at all. */
 static void patience_after(sweep *w, bool crowd)
 {
-    enum { FEW = 32, LONGEST = 256 };
+    enum { LONGEST = 256 };
     if (!crowd) {
-        sweep_islands_forget(w);
         w->policy.wait_next = 4;
         if (w->policy.patience < MAX_AGAIN)
             w->policy.patience++;
+        sweep_islands_forget(w);
         return;
     }
     w->policy.patience = w->policy.patience / 4 > 1 ? w->policy.patience / 4 : 1;
-    if (w->policy.islands.acted <= FEW)
+    if (w->policy.islands.acted <= FEW_WAIT)
         return;
     w->policy.wait = w->policy.wait_next;
     w->policy.wait_next = w->policy.wait_next < LONGEST ? 2 * w->policy.wait_next : LONGEST;
@@ -468,16 +473,28 @@ static bool pile_at_hand(const sweep *w)
     return n > MANY_TURNING;
 }
 
-static bool crowded(const sweep *w, int sub, int most, bool waits)
+/* Does the rest of the step become a whole step?  That the model has too much of something is not enough: one
+ * island has to have it by itself, unless the cost of all cuts together is the reason. */
+static bool crowded(sweep *w, double end, int sub, int most, bool waits)
 {
     if (w->policy.cut == CUT_NEVER || waits)
         return true;
-    if (w->policy.cut == CUT_ALWAYS)
+    if (w->policy.cut == CUT_ALWAYS || sub > most)
         return sub > most;
-    if (w->contacts.near.nof && pile_at_hand(w))
-        return true;
-    return w->policy.again > w->policy.patience || sub > most ||
-           (sub > w->policy.patience && w->policy.patience < MAX_AGAIN);
+    bool many = w->policy.again > w->policy.patience ||
+                (sub > w->policy.patience && w->policy.patience < MAX_AGAIN) ||
+                (w->contacts.near.nof && pile_at_hand(w));
+    return many && sweep_islands_crowded(w, end);
+}
+
+/* the piece that was taken ends where a slip turns, or in front of a corner */
+static void note_end(sweep *w, int next)
+{
+    w->policy.cuts.piece = next;
+    if (w->policy.turn_cut)
+        sweep_note_cut(w, w->policy.turned, false);
+    if (w->watch.corner)
+        sweep_note_cut(w, w->watch.corner, false);
 }
 
 static bool near_step(sweep *w, double h)
@@ -584,22 +601,26 @@ static double step_to(const sweep *w, double end)
 bool sweep_follow_calm(sweep *w, double end)
 {
     double residual = w->r->residual;
-    int most = cuts_most(w), again = w->policy.again;
+    int most = cuts_most(w), again = w->policy.again, from = w->policy.cuts.piece;
     bool ok = true, rise;
     if (w->policy.was_at_once)
         meet_anew(w);
     w->policy.again = 0;
     for (int sub = 0; ok; sub++) {
         w->policy.trial = true;
+        w->policy.cuts.piece = from + sub;
+        w->policy.failed = NULL;
         ok = sweep_meet(w);
         w->policy.trial = false;
         double h = step_to(w, end);
         if (!ok || h <= ROUND_2 * fabs(end))
             break;
-        ok = w->policy.again <= MAX_AGAIN && sub <= most && follow(w, &h, &rise);
+        ok = sub <= most && !(w->policy.again > MAX_AGAIN && sweep_islands_crowded(w, end)) &&
+             follow(w, &h, &rise);
         if (!ok)
             break;
         sweep_accept(w, h);
+        note_end(w, from + sub + 1);
         if (w->t >= end)
             break;
     }
@@ -663,15 +684,17 @@ bool sweep_advance(sweep *w, double end)
         w->policy.wait--;
     else if (!lies && w->policy.was_at_once && w->policy.cut != CUT_NEVER)
         meet_anew(w);
-    w->policy.again = 0;
+    w->policy.again = w->policy.cuts.n = 0;
+    w->policy.islands.found = w->policy.islands.known = false;
     w->policy.turned = NULL;
     for (int sub = 0;; sub++) {
+        w->policy.cuts.piece = sub;
         if (!sweep_meet(w))
             return false;
         if (end - w->t <= ROUND_2 * fabs(end))
             break;
         double h = step_to(w, end);
-        bool rise = false, crowd = crowded(w, sub, most, waits) || w->policy.islands.stage == STEP_CROWD;
+        bool rise = false, crowd = crowded(w, end, sub, most, waits) || w->policy.islands.stage == STEP_CROWD;
         crowd_reason why = waits ? CROWD_WAITS : crowd ? CROWD_COUNTS : CROWD_UNSOLVED;
         w->policy.tried = !crowd;
         crowd = crowd || !follow(w, &h, &rise);
@@ -680,10 +703,12 @@ bool sweep_advance(sweep *w, double end)
         if (w->p->nevent)
             sweep_rise(w, true);
         sweep_accept(w, h);
+        w->policy.islands.found = false;
         if (crowd) {
             sweep_islands_met(w);
             sweep_whole_end(w);
-        }
+        } else
+            note_end(w, sub + 1);
         was |= crowd;
         if (!crowd && w->watch.corner && !turn_corner(w))
             return false;

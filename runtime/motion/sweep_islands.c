@@ -16,10 +16,15 @@ typedef struct family_reach {
 
 /* An island of the step, stored at its root. */
 typedef struct step_island {
-    int contacts;    /* contacts that may take part in the step */
-    int hits, again; /* impacts so far; those of contacts that were hit before in this step */
-    int turning;     /* closed contacts whose rows turn */
-    bool marked, crowds;
+    int contacts;         /* contacts that may take part in the step */
+    int hits;             /* impacts so far */
+    int cuts;             /* times at which its contacts cut the step */
+    int again;            /* those with contacts hit before; of near pairs each counts */
+    int turning;          /* closed contacts whose rows turn */
+    int last, last_again; /* pieces that the last of them begin */
+    int acted;            /* contacts of the last problem of the whole step */
+    bool near;            /* it has points whose near pairs are listed */
+    bool marked, impatient, crowds;
 } step_island;
 
 /* Data of a contact at an instant. */
@@ -33,6 +38,7 @@ typedef struct kept_contact {
 /* The state of a step at an instant, for steps in two parts. */
 typedef struct kept_moment {
     double t, work, dissipated, penetration;
+    cut_notes cuts;
     double *q, *v, *f, *v1, *qmax, *vmax; /* n */
     kept_contact *contact;                /* of contacts of the calm islands */
     double *rows;                         /* their reactions and impulses */
@@ -42,8 +48,9 @@ struct island_room {
     int *block;  /* n: first dof that is coupled to a dof by masses and forces; computed when first needed */
     bool blocks; /* `block` is computed */
     int *up;     /* n: union-find of the step */
-    step_island *at; /* n */
-    bool *matters;   /* of each contact: may it take part in the step? */
+    step_island *at;       /* n */
+    step_island of_points; /* what those with near pairs have together */
+    bool *matters;         /* of each contact: may it take part in the step? */
     size_t matters_room;
     family_reach *reach;
     /* Contacts of the calm islands, and their table. */
@@ -59,11 +66,12 @@ void sweep_islands_new(sweep *w)
 {
     island_parts *x = &w->policy.islands;
     const system_t *s = w->s;
-    x->may = w->policy.cut == CUT_AUTO && s->mass_constant && !s->past && s->power.n == 0 && w->n > 1 &&
-             !w->contacts.feeds && w->p->ncontact > 0;
-    if (!x->may)
+    x->judges = w->policy.cut == CUT_AUTO && w->n > 1 && !w->contacts.feeds && w->p->ncontact > 0;
+    x->may = x->judges && s->mass_constant && !s->past && s->power.n == 0;
+    if (!x->judges)
         return;
     x->marked = arena_array(w->a, bool, w->n);
+    x->impatient = arena_array(w->a, bool, w->n);
     x->followed = arena_array(w->a, bool, w->n);
     x->calm = arena_array(w->a, bool, w->n);
     x->room = arena_make(w->a, struct island_room);
@@ -131,12 +139,17 @@ static void force_couples(sweep *w, const kernel *k, int *block)
     arena_release(w->scratch, mark);
 }
 
+/* entries of the mass matrix couple their dofs, and those that they depend on */
 static void mass_couples(const kernel *k, int *block)
 {
     int32_t index[MAX_INDEX] = { 0 };
-    for (bool any = index_first(&k->over, index); any; any = index_next(&k->over, index))
+    for (bool any = index_first(&k->over, index); any; any = index_next(&k->over, index)) {
         for (uint32_t j = 0; j < k->tape.nout; j++)
             unite(block, slot_at(&k->row[j], index, k->over.n), slot_at(&k->col[j], index, k->over.n));
+        for (uint32_t i = 0; k->tape.nout > 0 && i < k->tape.nin; i++)
+            if (of_state(k->in[i].kind))
+                unite(block, slot_at(&k->row[0], index, k->over.n), slot_at(&k->in[i].at, index, k->over.n));
+    }
 }
 
 static void reach_add(family_reach *r, const slot_map *m)
@@ -295,8 +308,12 @@ static void parts_find(sweep *w, double h, bool waits)
         sweep_gaps_but(w, NULL);
     w->policy.tried = false;
     matters_find(w, h, waits);
-    for (int i = 0; i < w->n; i++)
-        x->at[root_of(x->up, i)].marked |= marked[i];
+    for (int i = 0; i < w->n; i++) {
+        step_island *of = &x->at[root_of(x->up, i)];
+        of->marked |= marked[i];
+        of->impatient |= w->policy.islands.impatient[i];
+        of->near |= w->contacts.near.nof > 0 && w->contacts.near.point[i];
+    }
     for (size_t i = 0; i < w->contacts.nstate; i++) {
         const contact_state *k = w->contacts.state[i];
         if (!x->matters[i])
@@ -304,7 +321,6 @@ static void parts_find(sweep *w, double h, bool waits)
         step_island *of = &x->at[root_of(x->up, reach_dof(reach_of_contact(w, k->c), k->c, 0))];
         of->contacts++;
         of->hits += w->contacts.table.hits[i];
-        of->again += w->contacts.table.hits[i] > 1 ? w->contacts.table.hits[i] - 1 : 0;
         of->turning += w->contacts.table.closed[i] && !k->rows_fixed && k->relation == REL_GAP;
     }
 }
@@ -318,19 +334,129 @@ static bool worse(const step_island *a, const step_island *b, crowd_reason why)
     return a->contacts > b->contacts;
 }
 
-/* Which islands are crowded: those that were before, and those with too many impacts to be followed; if there
-   are none, the one with most impacts. */
+static step_island *island_of(const sweep *w, const contact_state *k)
+{
+    const struct island_room *x = w->policy.islands.room;
+    const family_reach *r = reach_of_contact(w, k->c);
+    return reach_count(w, r) > 0 ? &x->at[root_of(x->up, reach_dof(r, k->c, 0))] : NULL;
+}
+
+void sweep_note_cut(sweep *w, const contact_state *k, bool again)
+{
+    cut_notes *all = &w->policy.cuts;
+    if (!w->policy.islands.judges)
+        return;
+    if (all->n == all->room) {
+        cut_note *old = all->at;
+        all->room = 2 * all->room + 64;
+        all->at = arena_array(w->a, cut_note, (size_t)all->room);
+        if (all->n > 0)
+            memcpy(all->at, old, (size_t)all->n * sizeof *old);
+    }
+    all->at[all->n++] = (cut_note){ k, all->piece, again };
+}
+
+/* What each island had of the cuts so far, and islands with near pairs had together: their bodies may meet in
+   any step, and each cut costs as much as a step of all.  Cuts of none, at events, count for all. */
+static void cuts_count(sweep *w)
+{
+    struct island_room *x = w->policy.islands.room;
+    const cut_notes *all = &w->policy.cuts;
+    int of_some = 0, last = 0;
+    x->of_points = (step_island){ .near = true, .cuts = all->piece };
+    for (int i = 0; i < w->n; i++)
+        x->at[i].cuts = x->at[i].again = x->at[i].last = x->at[i].last_again = 0;
+    for (int i = 0; i < all->n; i++) {
+        const cut_note *c = &all->at[i];
+        step_island *of = island_of(w, c->of);
+        of_some += c->piece > last;
+        last = c->piece > last ? c->piece : last;
+        if (!of)
+            continue;
+        of->cuts += c->piece > of->last;
+        of->last = c->piece > of->last ? c->piece : of->last;
+        of->again += c->again && (of->near || c->piece + 1 > of->last_again);
+        if (c->again)
+            of->last_again = c->piece + 1;
+    }
+    int of_none = all->piece > of_some ? all->piece - of_some : 0;
+    for (int i = 0; i < w->n; i++) {
+        step_island *of = &x->at[i];
+        of->cuts += of_none;
+        x->of_points.again += of->near ? of->again : 0;
+        x->of_points.turning += of->near ? of->turning : 0;
+    }
+}
+
+/* How many cuts an island may have before it is given up: less if it crowded lately. */
+static int patience_of(const sweep *w, const step_island *x)
+{
+    bool lately = x->impatient && !x->near && w->policy.islands.stage != STEP_CALM;
+    return lately ? w->policy.patience : MAX_AGAIN;
+}
+
+/* Too much for a trial, whatever else moves in the model. */
+static bool has_too_much(const sweep *w, const step_island *x)
+{
+    int patience = patience_of(w, x);
+    return x->contacts > 0 && ((x->near && x->turning > MANY_TURNING) || x->again > patience ||
+                               (x->cuts > patience && patience < MAX_AGAIN));
+}
+
+/* or those with near pairs have together */
+static bool points_have_too_much(const sweep *w, const step_island *x)
+{
+    const step_island *all = &w->policy.islands.room->of_points;
+    int patience = w->policy.islands.stage == STEP_CALM ? MAX_AGAIN : w->policy.patience;
+    if (!x->near || x->contacts == 0)
+        return has_too_much(w, x);
+    return all->again > patience || all->turning > MANY_TURNING ||
+           (all->cuts > patience && patience < MAX_AGAIN);
+}
+
+bool sweep_islands_crowded(sweep *w, double end)
+{
+    island_parts *p = &w->policy.islands;
+    struct island_room *x = p->room;
+    if (!p->judges)
+        return true;
+    if (p->stage != STEP_CALM) {
+        if (!x->blocks)
+            blocks_find(w);
+        parts_find(w, end - w->t, false);
+        p->found = true;
+    }
+    cuts_count(w);
+    for (int i = 0; i < w->n; i++)
+        if (points_have_too_much(w, &x->at[i]))
+            return true;
+    return false;
+}
+
+/* Who is to blame: islands that wait, or have too much for a trial by themselves, or the one whose problem
+ * was not solved; if none is known, the one that has most. */
 static void parts_blame(sweep *w, crowd_reason why)
 {
     step_island *at = w->policy.islands.room->at, *worst = NULL;
     bool any = false;
+    cuts_count(w);
+    if (why == CROWD_UNSOLVED && w->policy.failed)
+        worst = island_of(w, w->policy.failed);
+    if (worst && worst->near)
+        worst = NULL;
+    if (worst)
+        worst->crowds = any = true;
     for (int i = 0; i < w->n; i++) {
         step_island *x = &at[i];
-        x->crowds = x->marked || (why != CROWD_WAITS && (x->again > MAX_AGAIN || x->turning > MANY_TURNING));
+        x->crowds |= x->marked && (why == CROWD_WAITS || x->near);
+        x->crowds |= why != CROWD_WAITS && has_too_much(w, x);
         any |= x->crowds && x->contacts > 0;
         if (x->contacts > 0 && (!worst || worse(x, worst, why)))
             worst = x;
     }
+    bool of_points = why == CROWD_COUNTS && !any;
+    for (int i = 0; of_points && i < w->n; i++)
+        any |= at[i].crowds = at[i].near && points_have_too_much(w, &at[i]);
     if (!any && worst && why != CROWD_WAITS)
         worst->crowds = true;
 }
@@ -400,6 +526,7 @@ static void moment_put(sweep *w, kept_moment *m)
     m->work = w->account.books->work;
     m->dissipated = w->account.books->dissipated;
     m->penetration = w->r->max_penetration;
+    m->cuts = w->policy.cuts;
     vec_copy(m->q, w->q, n);
     vec_copy(m->v, w->v, n);
     vec_copy(m->f, w->f, n);
@@ -585,19 +712,25 @@ void sweep_islands_part(sweep *w, double end, crowd_reason why)
 {
     island_parts *p = &w->policy.islands;
     struct island_room *x = p->room;
-    if (!p->may || p->stage != STEP_UNDIVIDED)
+    if (!p->may || p->stage != STEP_UNDIVIDED) {
+        if (p->judges && !p->may)
+            memset(p->impatient, true, (size_t)w->n * sizeof *p->impatient);
         return;
+    }
     if (!x->blocks)
         blocks_find(w);
     if (why == CROWD_WAITS && !memchr(p->marked, false, (size_t)w->n)) { /* all of them wait */
         memset(p->calm, 0, (size_t)w->n * sizeof *p->calm);
         return;
     }
-    parts_find(w, end - w->t, why == CROWD_WAITS);
+    if (!p->found)
+        parts_find(w, end - w->t, why == CROWD_WAITS);
+    p->known = true;
     parts_blame(w, why);
     for (int i = 0; i < w->n; i++) {
         p->calm[i] = !x->at[root_of(x->up, i)].crowds;
         p->marked[i] = !p->calm[i] || (why == CROWD_WAITS && p->marked[i]);
+        p->impatient[i] |= !p->calm[i];
     }
     if (!calm_matters(w))
         return;
@@ -611,8 +744,12 @@ void sweep_islands_part(sweep *w, double end, crowd_reason why)
 
 void sweep_islands_forget(sweep *w)
 {
-    if (w->policy.islands.may)
-        memset(w->policy.islands.marked, 0, (size_t)w->n * sizeof *w->policy.islands.marked);
+    island_parts *p = &w->policy.islands;
+    if (!p->judges)
+        return;
+    memset(p->marked, 0, (size_t)w->n * sizeof *p->marked);
+    if (w->policy.patience == MAX_AGAIN)
+        memset(p->impatient, 0, (size_t)w->n * sizeof *p->impatient);
 }
 
 void sweep_islands_met(sweep *w)
@@ -703,12 +840,28 @@ static double crowd_penetration(const sweep *w, double before)
     return before;
 }
 
-/* Islands that could not be followed are not tried again until all are. */
+/* Is it to blame that a trial failed?  All with near pairs are, if one of them is. */
+static bool fails(const sweep *w, const step_island *x, const step_island *failed)
+{
+    return (failed && (x == failed || (x->near && failed->near))) || points_have_too_much(w, x);
+}
+
+/* Of the islands that were tried in vain, those that are to blame crowd from now on; all, if none is known.
+ */
 static void mark_calm(sweep *w)
 {
     const struct island_room *x = w->policy.islands.room;
-    for (int i = 0; i < w->n; i++)
-        w->policy.islands.marked[i] |= w->policy.islands.calm[i] && x->at[root_of(x->up, i)].contacts > 0;
+    island_parts *p = &w->policy.islands;
+    const step_island *failed = w->policy.failed ? island_of(w, w->policy.failed) : NULL;
+    bool any = false;
+    cuts_count(w);
+    for (int pass = 0; pass < 2 && !any; pass++)
+        for (int i = 0; i < w->n; i++) {
+            const step_island *of = &x->at[root_of(x->up, i)];
+            if (!p->calm[i] || of->contacts == 0 || !(pass > 0 || fails(w, of, failed)))
+                continue;
+            p->marked[i] = p->impatient[i] = any = true;
+        }
 }
 
 /* Follows the calm islands from the start of the whole step. The crowd moves along without its contacts; that
@@ -721,6 +874,8 @@ static bool calm_follow(sweep *w, double end)
     books_set(w, p->room->before.work + p->work, p->room->before.dissipated + p->dissipated);
     w->r->max_penetration = crowd_penetration(w, p->room->before.penetration);
     p->stage = STEP_CALM;
+    w->policy.cuts.n = p->room->before.cuts.n;
+    w->policy.cuts.piece = p->room->before.cuts.piece;
     w->crowd.chain.fixed = false; /* it lists all contacts */
     calm_alone(w);
     bool ok = sweep_follow_calm(w, end);
@@ -730,13 +885,41 @@ static bool calm_follow(sweep *w, double end)
     return ok;
 }
 
+/* of an island, or of all with near pairs */
+static int *acted_of(struct island_room *x, step_island *of)
+{
+    return of->near ? &x->of_points.acted : &of->acted;
+}
+
+/* Contacts of the last problem of the whole step: most of an island that crowds.  Islands that have few do
+ * not wait. */
+static void acted_count(sweep *w)
+{
+    island_parts *p = &w->policy.islands;
+    struct island_room *x = p->room;
+    p->acted = w->hand.nact;
+    if (!p->known)
+        return;
+    p->acted = 0;
+    for (int i = 0; i < w->n; i++)
+        x->at[i].acted = 0;
+    x->of_points.acted = 0;
+    for (int i = 0; i < w->hand.nact; i++) {
+        step_island *of = island_of(w, w->hand.act[i]);
+        int acted = of && (of->crowds || of->near) ? ++*acted_of(x, of) : 0;
+        p->acted = acted > p->acted ? acted : p->acted;
+    }
+    for (int i = 0; i < w->n; i++)
+        p->marked[i] &= *acted_of(x, &x->at[root_of(x->up, i)]) > FEW_WAIT;
+}
+
 void sweep_islands_follow(sweep *w, double end)
 {
     island_parts *p = &w->policy.islands;
     struct island_room *x = p->room;
     if (p->may)
         memset(p->followed, 0, (size_t)w->n * sizeof *p->followed);
-    p->acted = w->hand.nact;
+    acted_count(w);
     if (p->stage != STEP_CROWD)
         return;
     arena_pos mark = arena_mark(w->scratch);

@@ -60,6 +60,8 @@ static void numbers_keep(sweep *w, run_state *s)
     state_int(s, "part wait", &w->policy.part_wait, 0, INT_MAX);
     state_int(s, "part next", &w->policy.part_next, 1, INT_MAX / 2);
     state_flags(s, "fired", w->watch.fired, w->watch.nfired);
+    if (w->policy.islands.judges)
+        state_flags(s, "impatient", w->policy.islands.impatient, n);
     if (w->policy.islands.may) {
         state_flags(s, "crowded", w->policy.islands.marked, n);
         state_flags(s, "followed", w->policy.islands.followed, n);

@@ -27,6 +27,7 @@ bool sweep_fail_contact(sweep *w, int i, double t)
     char residual[32];
     snprintf(residual, sizeof residual, "%.2g", w->hand.pr.residual);
     w->hand.unsolved = true;
+    w->policy.failed = w->hand.act[i];
     w->r->residual = fmax(w->r->residual, w->hand.pr.residual);
     if (w->o->keep_going && !w->policy.trial)
         return true;

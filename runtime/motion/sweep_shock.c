@@ -103,8 +103,11 @@ static void shock_end(sweep *w)
             t->closed[k->at] = at_bound(t, k->at, k->now.after, k->now.impulse[0]);
         if (always(k))
             continue;
-        if (k->now.hit)
-            again += t->hits[k->at]++ > 0;
+        if (k->now.hit) {
+            bool before = t->hits[k->at]++ > 0;
+            sweep_note_cut(w, k, before);
+            again += before;
+        }
         double tol_u = t->tol_u[k->at];
         bool was = closed(w, k), *is = &t->closed[k->at];
         bool thrown = k->now.before < -tol_u && k->now.e > 0;
@@ -190,7 +193,7 @@ static bool cascade(sweep *w)
     size_t n = w->contacts.nstate;
     arena_pos mark = arena_mark(w->scratch);
     bool *all = arena_array(w->scratch, bool, n + 1), *who = arena_array(w->scratch, bool, n + 1), ok = true;
-    int *hits = arena_array(w->scratch, int, n + 1), again = w->policy.again, first;
+    int *hits = arena_array(w->scratch, int, n + 1), again = w->policy.again, notes = w->policy.cuts.n, first;
     for (size_t i = 0; i < n; i++)
         all[i] = t->closed[i] || t->met[i];
     memcpy(hits, t->hits, n * sizeof *hits);
@@ -203,11 +206,13 @@ static bool cascade(sweep *w)
         ok = shock_of(w, who, NULL);
         memcpy(t->hits, hits, n * sizeof *hits);
     }
+    w->policy.cuts.n = notes; /* all of it is one cut */
     for (size_t i = 0; ok && i < n; i++) {
         contact_state *k = w->contacts.state[i];
         bool was = t->closed[i] && !t->met[i];
         if (!all[i] || always(k))
             continue;
+        sweep_note_cut(w, k, false);
         t->closed[i] = gap_rate(k, w->v) <= t->tol_u[i];
         t->hits[i]++;
         if (t->closed[i] && !was && k->out->last_open)
@@ -287,6 +292,7 @@ bool sweep_meet(sweep *w)
         if (!t->met[i])
             continue;
         t->closed[i] = true;
+        sweep_note_cut(w, k, false);
         if (k->out->last_open)
             k->out->last_open[k->c->member] = w->t;
     }

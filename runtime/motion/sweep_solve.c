@@ -947,6 +947,13 @@ int sweep_largest_group(sweep *w, int m)
     arena_pos mark = arena_mark(w->scratch);
     int *up = arena_array(w->scratch, int, m), *size = arena_array(w->scratch, int, m), most = 0;
     groups_join(w, m, up, w->scratch);
+    for (int i = 0, pair = -1; i < m; i++) {
+        if (!w->putting.back[i]->near)
+            continue;
+        if (pair >= 0)
+            up[group_of(up, i)] = group_of(up, pair);
+        pair = i;
+    }
     for (int i = 0; i < m; i++) {
         int of = ++size[group_of(up, i)];
         most = of > most ? of : most;
