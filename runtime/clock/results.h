@@ -114,6 +114,12 @@ typedef struct disk_samples {
     unsigned absent;     /* parts whose columns have no memory yet */
 } disk_samples;
 
+/* how far a run may be off, from other runs of the model */
+typedef struct error_estimate {
+    double error;    /* the largest of a dof; NAN: there is none */
+    const char *why; /* why there is none although it was asked for; NULL: it was not */
+} error_estimate;
+
 typedef struct results {
     const program *prog;
     arena *a;
@@ -138,7 +144,7 @@ typedef struct results {
         feature; /* touching features of shapes at the end (IN_FEATURE); NULL: there are no pairs of shapes */
     /* worst over the run; power_balance: largest drift, relative to the largest energy */
     double max_penetration, residual, power_balance;
-    double error; /* estimate of the largest error of a dof; NAN: none */
+    error_estimate estimate;
     run_promise promised;
     run_counts count;
     const char *cut; /* policy by which steps are cut at impacts; NULL: none */
