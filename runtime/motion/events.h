@@ -145,9 +145,11 @@ typedef struct ev_sizes {
 
 /* How far the chain of pieces has come. */
 typedef struct ev_progress {
-    int stuck, crawled;     /* pieces without length, tiny ones, in a row */
-    end_kind pending;       /* what ended the last piece and is still to be dealt with */
-    bool begun;             /* the start is known, and there is a motion to follow */
+    int stuck, crawled; /* pieces without length, tiny ones, in a row */
+    double met,
+        met_first;    /* the fastest approach, by what counts as 0: at the last shock, and before these */
+    end_kind pending; /* what ended the last piece and is still to be dealt with */
+    bool begun;       /* the start is known, and there is a motion to follow */
     bool stopped, creeping; /* creeping: beyond a switch whose next piece is not analytic at its end */
 } ev_progress;
 
