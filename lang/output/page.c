@@ -760,8 +760,8 @@ static void put_numbers(text *t, session *s)
         put_pair(t, false, "residual", r->residual);
         if (!r->field)
             put_pair(t, false, "power balance", r->power_balance);
-        if (!isnan(r->error))
-            put_pair(t, false, "error", r->error);
+        if (!isnan(r->estimate.error))
+            put_pair(t, false, "error", r->estimate.error);
     }
     for (size_t k = 0; k < s->rec.measures.n; k++) {
         double x;

@@ -525,15 +525,17 @@ static look run_own(const view *v, evaluator *ev, sym name, span at, value *out)
         *out = v_num(r->power_balance);
         break;
     case RUN_error:
-        if (isnan(r->error)) {
-            diag *d = diag_error(ev->d, DIAG_NOT_SUPPORTED, at, "this run has no estimate of its error");
-            diag_hint(ev->d, d,
-                      r->limit.has_jumps ? "limits are exact up to rounding"
-                                         : "ask for one: with %s(error = estimate)",
-                      r->backend);
+        if (isnan(r->estimate.error)) {
+            diag *d = diag_error(ev->d, DIAG_NOT_SUPPORTED, at, "this run has no estimate of its error%s%s",
+                                 r->estimate.why ? ": " : "", r->estimate.why ? r->estimate.why : "");
+            if (!r->estimate.why)
+                diag_hint(ev->d, d,
+                          r->limit.has_jumps ? "limits are exact up to rounding"
+                                             : "ask for one: with %s(error = estimate)",
+                          r->backend);
             *out = v_error();
         } else
-            *out = v_num(r->error);
+            *out = v_num(r->estimate.error);
         break;
     case RUN_steps:
         *out = v_num((double)r->count.steps);

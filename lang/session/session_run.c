@@ -632,8 +632,8 @@ static void summary(session *s, const run *r)
                     results_drift(x), x->power_balance);
     if (!isnan(x->count.cut_off))
         text_printf(&t, "  series truncated at %.2g of the motion, all steps together\n", x->count.cut_off);
-    if (!isnan(x->error))
-        text_printf(&t, "  error, estimated from another run: %.2g\n", x->error);
+    if (!isnan(x->estimate.error))
+        text_printf(&t, "  error, estimated from another run: %.2g\n", x->estimate.error);
     if (x->count.at_once)
         text_printf(&t, "  %lld whole step%s, not cut at every impact (cut = %s)\n",
                     (long long)x->count.at_once, x->count.at_once == 1 ? "" : "s", x->cut);
@@ -695,8 +695,8 @@ static void run_record(session *s, const run *r)
     rec->native = r->r->count.native;
     rec->at_once += r->r->count.at_once;
     rec->partly_at_once += r->r->count.partly_at_once;
-    if (!isnan(r->r->error))
-        rec->error = fmax(rec->error, r->r->error);
+    if (!isnan(r->r->estimate.error))
+        rec->error = fmax(rec->error, r->r->estimate.error);
     rec->power_balance = fmax(rec->power_balance, r->r->power_balance);
     double drift = results_drift(r->r);
     if (fabs(drift) > fabs(rec->drift))

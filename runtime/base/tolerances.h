@@ -225,6 +225,9 @@
 /* of time: slip in the plane so near to its end that it has no series */
 #define EV_STOPS       1e-9
 #define EV_ACCUMULATED 1e-9 /* of rates: impacts that follow so fast that they count as one */
+/* of the fastest approach: so far it falls at least over twenty impacts at one time, or they go on for ever
+ */
+#define EV_COLLAPSES 0.9
 /* of the reach of a gap over the step, beside a million EV_GAP_ZERO: it fell through */
 #define EV_REACH       1e-12
 #define EV_CRAWL       1e-6 /* of the run: steps so short, 3000 in a row, make no progress */

@@ -37,14 +37,14 @@ typedef struct backend_option {
             "of the motion samples are kept that far apart in time; all steps when left out", KIND_IN_TIME \
     }
 
-/* The option of backends whose runs can be repeated with twice the resolution, for an estimate of the
+/* The option of backends whose runs can be repeated with finer resolutions, for an estimate of the
    error. */
-#define OPTION_ERROR                                                                                      \
-    {                                                                                                     \
-        "error", OPT_WORD, NAN, 0, 0, "none|estimate",                                                    \
-            "estimate: a motion or rods are computed again twice as finely; `error` is how far they are " \
-            "off",                                                                                        \
-            KIND_ANY                                                                                      \
+#define OPTION_ERROR                                                                                  \
+    {                                                                                                 \
+        "error", OPT_WORD, NAN, 0, 0, "none|estimate",                                                \
+            "estimate: a motion or rods are computed again more finely; `error` is how far they are " \
+            "off",                                                                                    \
+            KIND_ANY                                                                                  \
     }
 
 /* Where the state of a run is written, and where it continues from. */
@@ -63,7 +63,7 @@ typedef struct run_options {
     double value[MAX_OPTIONS]; /* in the order of backend->option; defaults filled in */
     const char *word[MAX_OPTIONS];
     bool keep_going;
-    bool finer;        /* rods have twice as many elements: for an estimate of the error */
+    double finer;      /* by how much an estimate of the error refines; 0: this is no such run */
     bool later;        /* columns that follow from the states may be computed when they are read (later.h) */
     bool inputs;       /* parameters change between steps: see stepper.changed */
     bool only_general; /* steps with a fast path use the general one: for tests */

@@ -26,7 +26,7 @@ results *results_new(arena *a, const program *p)
     results *r = arena_make(a, results);
     r->prog = p;
     r->a = a;
-    r->error = r->count.cut_off = NAN;
+    r->estimate.error = r->count.cut_off = NAN;
     r->param = arena_array(a, double, p->nparam);
     r->contact = arena_array(a, contact_result, p->ncontact);
     for (size_t i = 0; i < p->ncontact; i++) {

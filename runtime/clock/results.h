@@ -62,7 +62,7 @@ typedef struct dense_output {
     void *of;
     int order; /* coefficients 0..order can be read */
     double (*at)(void *of, const dense_item *x, double t);
-    /* n + 1 coefficients to the right of t */
+    /* n + 1 coefficients of the motion just after t */
     bool (*series)(void *of, const dense_item *x, double t, int n, double *out);
 } dense_output;
 
@@ -93,7 +93,7 @@ typedef struct run_counts {
     double default_h; /* default step that was used; 0: the step was given, or there is none */
 } run_counts;
 
-/* What a limit run leaves besides. */
+/* Additional results of a limit run. */
 typedef struct limit_result {
     bool has_jumps;
     vec(limit_jump) jumps;
@@ -114,6 +114,12 @@ typedef struct disk_samples {
     struct later *later; /* computes columns when they are read; NULL: all are complete */
     unsigned absent;     /* parts whose columns have no memory yet */
 } disk_samples;
+
+/* how far a run may be off, from other runs of the model */
+typedef struct error_estimate {
+    double error;    /* the largest of a dof; NAN: there is none */
+    const char *why; /* why there is none although it was asked for; NULL: it was not */
+} error_estimate;
 
 typedef struct results {
     const program *prog;
@@ -139,7 +145,7 @@ typedef struct results {
         feature; /* touching features of shapes at the end (IN_FEATURE); NULL: there are no pairs of shapes */
     /* worst over the run; power_balance: largest drift, relative to the largest energy */
     double max_penetration, residual, power_balance;
-    double error; /* estimate of the largest error of a dof; NAN: none */
+    error_estimate estimate;
     run_promise promised;
     run_counts count;
     const char *cut; /* policy by which steps are cut at impacts; NULL: none */
@@ -164,7 +170,7 @@ double results_drift(const results *r);
 bool results_have_energy(const results *r);
 /* Room for that many samples in all; what was there is kept. */
 void results_reserve(results *r, int64_t cap);
-/* Do so many samples, with all their columns, stay in memory? */
+/* Does this number of samples, with all columns, stay in memory? */
 bool results_fit(results *r, double samples);
 /* Room for one more sample; returns its number. */
 int64_t results_sample(results *r);

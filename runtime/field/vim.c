@@ -721,6 +721,8 @@ static match_end match_newton(vim *v)
         return MATCH_ASTRAY;
     if (match_all(v) != n)
         return MATCH_COUNT;
+    if (n == 0)
+        return MATCH_OK; /* held everywhere: nothing is unknown */
     for (int it = 0; it < VIM_NEWTON; it++) {
         double step = 1;
         if (!field_goes_on(v->w, (double)it / VIM_NEWTON))

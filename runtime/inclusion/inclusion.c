@@ -689,7 +689,7 @@ static void take_back(solver *w)
 static step_outcome chosen_step(solver *w, run_clock *c)
 {
     double least = CHOSEN_LEAST * w->T, stop = next_turn(w, c->t), shift = 0,
-           h = fmin(w->h, w->T / (w->o->finer ? 100 : 50));
+           h = fmin(w->h, w->T / (w->o->finer > 0 ? 50 * w->o->finer : 50));
     if (c->t + 1.01 * h >= stop)
         h = stop - c->t, shift = stop < w->T ? nudge(w) : 0;
     memcpy(w->keep, w->m.x, (size_t)w->n * sizeof(double));

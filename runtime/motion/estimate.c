@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 #include "base/rotation.h"
+#include "base/tolerances.h"
 #include "program/turns.h"
 #include "rod/rod.h"
 
@@ -49,22 +50,22 @@ static bool steps_equal(const backend *b, const run_options *o, const results *r
     return !chosen || o->value[h] > 0 || r->prog->rod;
 }
 
-/* Options of a run that is twice as fine: half the step, or the tolerance that halves steps whose errors fall
-   with h^3. Rods also get twice as many elements. */
-static run_options finer(const backend *b, const run_options *o, const results *r)
+/* `times` as fine: steps shorter by that factor, or a tolerance that makes them so where errors of steps fall
+   with h^3; rods have more elements, too */
+static run_options finer(const backend *b, const run_options *o, const results *r, double times)
 {
     run_options fine = *o;
     int h = option_number(b, "h"), tolerance = option_number(b, "tolerance");
     fine.checkpoint = NULL;
     fine.watch = NULL;
     fine.every = 0;
-    fine.finer = true;
+    fine.finer = times;
     if (r->prog->rod && !rod_moves(r->prog->rod))
         return fine;
     if (steps_equal(b, o, r))
-        fine.value[h] = step_of(o, h, r) / 2;
+        fine.value[h] = step_of(o, h, r) / times;
     else
-        fine.value[tolerance] = fmax(fine.value[tolerance] / 8, b->option[tolerance].lo);
+        fine.value[tolerance] = fmax(fine.value[tolerance] / pow(times, 3), b->option[tolerance].lo);
     return fine;
 }
 
@@ -89,12 +90,31 @@ static double turns_apart(const results *r, const results *other, int32_t first,
     return sqrt(phi[0] * phi[0] + phi[1] * phi[1] + phi[2] * phi[2]);
 }
 
-static double dofs_apart(const results *r, const results *other)
+/* Does the other run have a sample at t?  Values between samples have errors of their own. */
+static bool sampled(const results *other, double t)
+{
+    int64_t lo = 0, hi = other->samples - 1;
+    while (lo < hi) {
+        int64_t middle = lo + (hi - lo + 1) / 2;
+        if (other->t[middle] <= t)
+            lo = middle;
+        else
+            hi = middle - 1;
+    }
+    double before = fabs(t - other->t[lo]),
+           after = lo + 1 < other->samples ? fabs(other->t[lo + 1] - t) : before;
+    return fmin(before, after) <= FACTOR_SAME * fabs(t);
+}
+
+/* `between`: samples of r at which the other run has none count, too */
+static double dofs_apart(const results *r, const results *other, bool between)
 {
     enum { LOOKS = 20000 };
     int64_t stride = r->samples / LOOKS + 1;
     double most = 0;
     for (int64_t k = 0; k < r->samples && r->t[k] <= other->t_end; k += stride) {
+        if (!between && !sampled(other, r->t[k]))
+            continue;
         for (int32_t i = 0; i < r->prog->nq; i++)
             if (!r->prog->rotations.n || turns_of(r->prog, i) < 0)
                 most = fmax(most, fabs(r->q[k * r->prog->nq + i] - results_q(other, i, r->t[k])));
@@ -119,9 +139,37 @@ static double rods_apart(const results *r, const results *other)
     return most;
 }
 
-static double apart(const results *r, const results *other)
+/* the largest dof: what rounding is relative to */
+static double size_of(const results *r)
 {
-    return r->prog->rod ? rods_apart(r, other) : dofs_apart(r, other);
+    double most = 0;
+    for (int64_t k = 0; k < r->samples * r->prog->nq; k++)
+        most = fmax(most, fabs(r->q[k]));
+    return most;
+}
+
+/* ---- the error from two other runs ---- */
+/* what a run finer by `times` sees of an error that falls with the power p of the step */
+static double seen(double times, double p)
+{
+    return 1 - pow(times, -p);
+}
+
+/* Runs with resolutions finer by k and n differ from a run by dk and dn.  Returns the error of the run, or
+   NAN if no power p from 1/2 to 4 fits both: then what the three runs show is by chance. */
+static double by_order(double dk, double dn, double k, double n)
+{
+    double lo = 0.5, hi = 4, shown = dk / dn;
+    if (!(shown >= seen(k, lo) / seen(n, lo) && shown <= seen(k, hi) / seen(n, hi)))
+        return NAN;
+    for (int half = 0; half < 50; half++) {
+        double p = (lo + hi) / 2;
+        if (seen(k, p) / seen(n, p) < shown)
+            lo = p;
+        else
+            hi = p;
+    }
+    return dn / seen(n, lo);
 }
 
 typedef struct again {
@@ -129,17 +177,41 @@ typedef struct again {
     const run_options *o;
 } again;
 
-/* The error is 4/3 of the difference if it falls with h^2, and twice the difference if it falls with h, as it
-   may when contacts open and close. Twice the difference bounds both, with a factor of 1.5 at most (2 if it
-   falls faster). */
+/* how far a run that is finer is from r; NAN: there is none */
+static double apart_finer(results *r, const again *x, double times, arena *scratch)
+{
+    run_options o = finer(x->b, x->o, r, times);
+    results *fine = run_again(x->b, &o, r, scratch);
+    double far = NAN;
+    if (ended_well(fine) && (!r->prog->rod || fine->rod))
+        far = r->prog->rod ? rods_apart(r, fine) : dofs_apart(r, fine, !steps_equal(x->b, x->o, r));
+    results_close(fine);
+    return far;
+}
+
+/* Twice as many elements divide those of the run, so that its nodes are nodes again, where errors are least.
+   What falls with h shows half of its error there, what falls with h^2 three quarters. */
+static void by_halves(results *r, const void *ud, arena *scratch)
+{
+    r->estimate.error = 2 * apart_finer(r, ud, 2, scratch);
+}
+
+/* Steps of 2/3 and 1/3 end at other times than those of the run.  Halves would not do: a change that is seen
+   at the end of a step is seen at the same time again in every second case, and its error shows in no
+   difference. */
 static void by_finer(results *r, const void *ud, arena *scratch)
 {
     const again *x = ud;
-    run_options o = finer(x->b, x->o, r);
-    results *fine = run_again(x->b, &o, r, scratch);
-    if (ended_well(fine) && (!r->prog->rod || fine->rod))
-        r->error = 2 * apart(r, fine);
-    results_close(fine);
+    const double k = 1.5, n = 3;
+    double dk = apart_finer(r, x, k, scratch), dn = isnan(dk) ? NAN : apart_finer(r, x, n, scratch),
+           size = size_of(r);
+    if (dk <= ROUND_500 * size && dn <= ROUND_500 * size)
+        r->estimate.error = 2 * fmax(fmax(dk, dn), ROUND_UNIT * size);
+    else
+        r->estimate.error = by_order(dk, dn, k, n);
+    if (isnan(r->estimate.error) && estimate_wanted(x->b, x->o))
+        r->estimate.why = isnan(dk) || isnan(dn) ? "a run with a finer resolution failed"
+                                                 : "two finer runs do not show with which order it falls";
 }
 
 /* ---- the estimate that is made by default ---- */
@@ -169,43 +241,47 @@ static void by_coarser(results *r, const void *ud, arena *scratch)
     o.value[h] *= 2;
     results *four = ended_well(two) ? run_again(x->b, &o, r, scratch) : NULL;
     if (four && ended_well(four)) {
-        double last = dofs_apart(two, r), first = dofs_apart(four, two), falls = last > 0 ? first / last : 0;
+        double last = dofs_apart(two, r, false), first = dofs_apart(four, two, false),
+               falls = last > 0 ? first / last : 0;
         if (falls > 1.7 && falls < 5)
-            /* last, if the error falls with h; a third of it, if with h^2 */
-            r->error = last * fmin(1, 1.2 / (falls - 1));
+            r->estimate.error = last * fmin(1, 1.2 / (falls - 1));
     }
     results_close(two);
     if (four)
         results_close(four);
 }
 
-/* Is the estimate cheap? Only for small runs with equal steps, all stored, and with enough steps to show an
-   order. */
-static bool is_cheap(const backend *b, const run_options *o, const results *r)
+/* numbers that a small run computes: equal steps, all of them kept, more than a few so that an order shows;
+   INFINITY for other runs */
+static double small_size(const backend *b, const run_options *o, const results *r)
 {
-    enum { NUMBERS = 20000, FEW = 64 };
+    enum { FEW = 64 };
     const program *p = r->prog;
     int k = option_number(b, "error");
     double members = 0;
-    if (k < 0 || o->word[k] || !r->cut)
-        return false;
-    /* within whole steps, the time at which a contact changes follows no order, so three runs prove nothing
-     */
-    if (r->count.at_once && changes(r))
-        return false;
+    if (k < 0 || o->word[k] || !r->cut || r->count.steps < FEW || r->samples != r->count.steps + 1)
+        return INFINITY;
     for (size_t c = 0; c < p->ncontact; c++)
         members += (double)index_members(&p->contact[c].over);
-    return r->count.steps >= FEW && r->samples == r->count.steps + 1 &&
-           (double)r->count.steps * (p->nq + members) <= NUMBERS;
+    return (double)r->count.steps * (p->nq + members);
 }
 
+/* What a change of a contact leaves depends on where in a step it is, which steps of twice the length do not
+   show: such runs are compared with finer ones, which cost 4.5 times as much as the run itself. */
 void estimate_error(const backend *b, const run_options *o, results *r)
 {
+    enum { NUMBERS = 20000, NUMBERS_CHANGING = 4500 };
     again x = { b, o };
     if (!ended_well(r))
         return;
-    if (estimate_wanted(b, o))
-        results_scratch(r, by_finer, &x);
-    else if (is_cheap(b, o, r))
+    bool changing = changes(r), wanted = estimate_wanted(b, o);
+    double size = small_size(b, o, r);
+    if (changing && r->count.at_once) {
+        r->estimate.why = wanted ? "contacts change within whole steps, at times that follow no order" : NULL;
+        return;
+    }
+    if (wanted || (changing && size <= NUMBERS_CHANGING))
+        results_scratch(r, r->prog->rod ? by_halves : by_finer, &x);
+    else if (!changing && size <= NUMBERS)
         results_scratch(r, by_coarser, &x);
 }

@@ -344,12 +344,14 @@ static void come_to_rest(ev *w, const rub *k)
     ev_round(w);
 }
 
-/* Rebounds that follow each other ever faster: the remaining flight times form a geometric series, and its
-   sum gives the end. This is used only when the remaining rate is below the tolerance relative to the rates
-   before, or the flights are too short to change the time in double precision. */
+/* Rebounds that follow each other ever faster: the times left form a geometric series, of which the sum is
+   taken.  Its ratio is at most the restitution, however other contacts change single flights.  Not before the
+   rate that is left is within the tolerance of the rates that were, or the flights within what a double can
+   tell of the time. */
 static bool settles(ev *w, rub *k, double *end)
 {
-    double next = k->flight, r = next / k->before, left = next * r / (1 - r), most = 1e13 * k->zero.tol_u;
+    double next = k->flight, r = fmin(next / k->before, k->now.e), left = next * r / (1 - r),
+           most = 1e13 * k->zero.tol_u;
     if (!(next > 0 && k->before > 0 && next < k->before))
         return false;
     if (!(fabs(k->un) <= fmin(w->tol, EV_ACCUMULATED) * most || next <= ROUND_2 * fabs(w->t)))
@@ -375,11 +377,14 @@ static void open_marks(ev *w, const contact_mode *before)
 static bool meet(ev *w)
 {
     bool hit = false;
+    double fastest = 0;
     for (int i = 0; i < w->nrub; i++) {
         rub *k = &w->rub[i];
         const contact_family *f = k->c->fam->f;
         if (f->relation == REL_CLOSED)
             continue;
+        if (f->relation == REL_GAP && *k->c->gap <= k->zero.tol_gap)
+            fastest = fmax(fastest, -k->un / k->zero.tol_u);
         if (f->relation == REL_BILATERAL) {
             hit |= fabs(k->un) > 1e3 * k->zero.tol_u;
             continue;
@@ -389,6 +394,7 @@ static bool meet(ev *w)
     }
     if (!hit)
         return true;
+    w->progress.met = fastest;
     if (!ev_shock(w))
         return false;
     for (int i = 0; i < w->nrub; i++) {
@@ -613,6 +619,22 @@ static bool stands_still(ev *w)
             ev_number(w, w->t)));
 }
 
+/* Impacts of several contacts may accumulate at one time: beyond what gaps can tell they follow each other
+   without time between them, and end as their speeds fall. */
+static bool collapses(ev *w)
+{
+    enum { MOST = 20 };
+    if (++w->progress.stuck == 1)
+        w->progress.met_first = w->progress.met;
+    if (w->progress.stuck <= MOST)
+        return true;
+    if (!(w->progress.met < EV_COLLAPSES * w->progress.met_first))
+        return false;
+    w->progress.met_first = w->progress.met;
+    w->progress.stuck = 1;
+    return true;
+}
+
 /* Size of the last terms of the series over a piece: the difference from a series of one order less. */
 static void cut_off_count(ev *w, double h)
 {
@@ -641,9 +663,8 @@ static bool run_piece(ev *w, double end, ending *e)
     end_sites(w, e);
     if (!from_rest(w))
         rests_soon(w, e);
-    if (!(e->s > 0)) {
-        return ++w->progress.stuck <= 20 || stands_still(w);
-    }
+    if (!(e->s > 0))
+        return collapses(w) || stands_still(w);
     if (w->hist && history_vanishes(w->hist)) {
         span at;
         const char *why = history_error(w->hist, &at);

@@ -149,9 +149,11 @@ typedef struct ev_sizes {
 
 /* Progress of the run. */
 typedef struct ev_progress {
-    int stuck, crawled;     /* pieces of length 0, and tiny pieces, in a row */
-    end_kind pending;       /* what ended the last piece and must still be handled */
-    bool begun;             /* the initial state is known, and the motion has begun */
+    int stuck, crawled; /* pieces of length 0, and tiny pieces, in a row */
+    double met,
+        met_first;    /* the fastest approach, by what counts as 0: at the last shock, and before these */
+    end_kind pending; /* what ended the last piece and must still be handled */
+    bool begun;       /* the initial state is known, and the motion has begun */
     bool stopped, creeping; /* creeping: beyond a switch at which the next piece is not analytic */
 } ev_progress;
 

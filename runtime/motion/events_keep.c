@@ -71,6 +71,8 @@ void ev_keep(void *of, run_state *s)
     field numbers[] = { { &w->t, 1 },
                         { &w->t_low, 1 },
                         { &w->series.last_natural, 1 },
+                        { &w->progress.met, 1 },
+                        { &w->progress.met_first, 1 },
                         { &w->series.natural, 1 },
                         { &w->series.in.unit, 1 },
                         { &w->sizes.size, 1 },

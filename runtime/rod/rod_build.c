@@ -118,12 +118,12 @@ static bool mesh(rod_work *w, int rod)
     rod_mesh *m = &w->mesh[rod];
     const rod_spec *sp = m->spec;
     int most = w->rp->nload + 2 * w->rp->njoint + 2;
-    double *place = arena_array(w->tmp, double, most), all = 0,
-           ne = number_of(w, rod, ROD_ELEMENTS, 40) * (w->o && w->o->finer ? 2 : 1);
+    double *place = arena_array(w->tmp, double, most), all = 0, ne = number_of(w, rod, ROD_ELEMENTS, 40);
     int np, *count = arena_array(w->tmp, int, most);
     if (!(ne >= 1 && ne <= 1e6 && ne == floor(ne)))
         return rod_fail(w, sp->number_at[ROD_ELEMENTS],
                         "rod '%s' has %g elements: a whole number from 1 to 1000000 is needed", sp->name, ne);
+    ne = w->o && w->o->finer > 0 ? round(ne * w->o->finer) : ne;
     if (!places(w, rod, place, &np))
         return false;
     int steps = sp->refine.tape.nout ? 20 * (int)ne : 1;
