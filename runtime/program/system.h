@@ -220,6 +220,15 @@ static inline double contact_kept_gap(const contact *c, const double *v)
  */
 void contact_new(system_t *s, family *fam, contact *c, double *gap);
 void contact_start(contact *c, int64_t member, const int32_t *index);
+/* Is it the first of the points in which two shapes may touch?  The others follow it. */
+static inline bool pair_begins(const contact *c)
+{
+    const contact_family *f = c->fam->f;
+    return f->pair.touch && c->index[index_of_point(f)] == 1;
+}
+/* What touches of the pairs among s->contact is found anew, where bodies are at the instant.  anew, of each
+   contact: is it about other corners, edges or faces than before?  NULL: nobody asks. */
+void system_touch(system_t *s, bool *anew);
 double contact_gap(system_t *s, contact *c); /* at the instant; kept in *c->gap */
 /* The same for many contacts of one family, in lanes. */
 void contact_gaps(system_t *s, contact *const *c, size_t n);
