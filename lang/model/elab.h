@@ -12,6 +12,7 @@ typedef struct touching {
     bool used; /* it contains a gap between shapes: */
     int slots, dim;
     ir_ref slip[MAX_SLIP], *point, *normal;
+    ir_ref turn[3]; /* relative angular velocity, in space; in the plane the first is all of it */
     mpair pair;
 } touching;
 

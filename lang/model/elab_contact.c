@@ -561,6 +561,39 @@ static void contact_components(elab *e, mclass *c, mcontact *k, const value *all
     }
 }
 
+/* Shapes know how they roll and spin where they touch: their relative angular velocity across the normal and
+   along it.  In the plane they roll. */
+static void moments_of_shapes(elab *e, const mcontact *k, const touching *t, moments *m)
+{
+    ir *g = e->m->g;
+    bool rolls = m->rolling.bound && !m->rolling.n,
+         spins = m->spinning.bound && !m->spinning.n && t->dim == 3;
+    ir_ref along = IR_NONE;
+    if (t->pair.listed && (m->rolling.bound || m->spinning.bound)) {
+        diag_error(e->m->d, DIAG_NOT_SUPPORTED, k->at,
+                   "'%s' has too many pairs of shapes for moments against rolling and spinning: at most 64",
+                   k->name);
+        return;
+    }
+    if (!rolls && !spins)
+        return;
+    for (int i = 0; t->dim == 3 && i < 3; i++) {
+        ir_ref part = ir_op2(g, OP_MUL, t->normal[i], t->turn[i]);
+        along = i ? ir_op2(g, OP_ADD, along, part) : part;
+    }
+    if (spins) {
+        m->spinning.n = 1;
+        m->spinning.rate[0] = along;
+    }
+    if (!rolls)
+        return;
+    m->rolling.n = t->dim == 3 ? 3 : 1;
+    for (int i = 0; i < m->rolling.n; i++)
+        m->rolling.rate[i] = t->dim == 3
+                                 ? ir_op2(g, OP_SUB, t->turn[i], ir_op2(g, OP_MUL, along, t->normal[i]))
+                                 : t->turn[i];
+}
+
 /* A moment is a separate friction law with the normal force of the contact. */
 static void moment_keep(elab *e, mclass *c, const mcontact *of, const moment *m, const char *law,
                         const char *rate)
@@ -708,8 +741,10 @@ void constraint_body(elab *e, mclass *c, scope *in, const index_names *over, con
         contact_attributes(e, in, s->kid[3], &k, &m);
     if (!ok || e->ev.needs_members || e->m->d->errors != errors)
         return;
-    if (touch.used)
+    if (touch.used) {
         contact_shapes(e, &k, &touch);
+        moments_of_shapes(e, &k, &touch, &m);
+    }
     contact_consistent(e, &k, s);
     slip_missing_warn(e, &k);
     if (k.one || vector)

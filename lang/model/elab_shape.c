@@ -617,6 +617,31 @@ static void material_velocity(elab *e, const placed *b, ir_vec x, ir_ref *to)
         to[k] = add(e, ir_time_derivative(e->m->g, b->place.x[k]), v.x[k]);
 }
 
+/* The angular velocity of a body, in space, from its attitude R: the entries of R' R^T. */
+static void angular_velocity(elab *e, const placed *b, ir_ref *to)
+{
+    int n = b->s->dim, count = n == 2 ? 1 : 3;
+    for (int k = 0; k < count; k++) {
+        int i = n == 2 ? 1 : (k + 2) % 3, j = n == 2 ? 0 : (k + 1) % 3;
+        to[k] = number(e, 0);
+        for (int m = 0; m < n; m++)
+            to[k] = add(e, to[k],
+                        mul(e, ir_time_derivative(e->m->g, b->turn[n * i + m]), b->turn[n * j + m]));
+    }
+}
+
+/* how fast a turns seen from b, which stands still where it is NULL */
+static void turn_keep(elab *e, const placed *a, const placed *b)
+{
+    ir_ref of_b[3];
+    angular_velocity(e, a, e->touch.turn);
+    if (!b)
+        return;
+    angular_velocity(e, b, of_b);
+    for (int k = 0; k < (a->s->dim == 2 ? 1 : 3); k++)
+        e->touch.turn[k] = sub(e, e->touch.turn[k], of_b[k]);
+}
+
 /* of the matrix of an ellipsoid, in the frame of its body */
 static void ellipsoid_inverse(elab *e, const placed *b, ir_ref *inverse)
 {
@@ -711,6 +736,7 @@ static value gap_halfspace(elab *e, const placed *b, const value *half, span at)
     if (t->slots)
         x = along(e, d, x, mul(e, number(e, -1), gap), n);
     material_velocity(e, b, x, t->slip);
+    turn_keep(e, b, NULL);
     return v_node(gap, b->unit);
 }
 
@@ -734,6 +760,7 @@ static void slip_keep(elab *e, const placed *a, ir_vec x, const placed *b, ir_ve
     material_velocity(e, b, y, v);
     for (int k = 0; k < a->s->dim; k++)
         e->touch.slip[k] = sub(e, e->touch.slip[k], v[k]);
+    turn_keep(e, a, b);
 }
 
 static bool same_space(elab *e, const placed *a, const placed *b, span at)

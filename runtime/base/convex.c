@@ -998,7 +998,9 @@ static int by_gap(const feature *f, int n)
     return best;
 }
 
-int convex_touch(const convex *x, const body_pose *px, const convex *y, const body_pose *py, feature *out)
+/* give: how much worse than the best normal that of a face may be, over the depth of an overlap */
+static int hulls_touch(const convex *x, const body_pose *px, const convex *y, const body_pose *py,
+                       double give, feature *out)
 {
     if (x->curved || y->curved)
         return round_touch(x, px, y, py, out);
@@ -1012,7 +1014,8 @@ int convex_touch(const convex *x, const body_pose *px, const convex *y, const bo
     int face_x = best_face(&a, &b, &fx), face_y = best_face(&b, &a, &fy);
     if (x->dim == 3)
         best_edges(&m, &edges);
-    double planes = fmax(fx, fy), best = fmax(planes, edges.far), small = CORNER_SAME * m.size;
+    double planes = fmax(fx, fy), best = fmax(planes, edges.far),
+           small = fmax(CORNER_SAME * m.size, -give * best);
     bool apart = best > 0 || (face_x < 0 && face_y < 0);
     closest c = { .d = INFINITY };
     if (apart) {
@@ -1054,6 +1057,17 @@ int convex_touch(const convex *x, const body_pose *px, const convex *y, const bo
     out[least] = out[0];
     out[0] = f;
     return m.n;
+}
+
+int convex_touch(const convex *x, const body_pose *px, const convex *y, const body_pose *py, feature *out)
+{
+    return hulls_touch(x, px, y, py, 0, out);
+}
+
+int convex_touch_deep(const convex *x, const body_pose *px, const convex *y, const body_pose *py,
+                      feature *out)
+{
+    return hulls_touch(x, px, y, py, 1, out);
 }
 
 bool convex_clear(const convex *x, const body_pose *px, const convex *y, const body_pose *py, double room)

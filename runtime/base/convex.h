@@ -64,6 +64,11 @@ typedef struct feature {
 enum { FEATURES = 4 };
 /* The points at which x and y may touch, at most FEATURES, in order of the gap; returns their number. */
 int convex_touch(const convex *x, const body_pose *px, const convex *y, const body_pose *py, feature *out);
+/* The same where bodies overlap because contacts give way.  Two faces that lie on each other are as many
+   depths out of parallel, and edges may then have a normal that is better than theirs by as much: faces go
+   first up to twice the depth. */
+int convex_touch_deep(const convex *x, const body_pose *px, const convex *y, const body_pose *py,
+                      feature *out);
 /* Does a plane along a face of one of them separate them by more than `room`? Then no touching point is
    needed. */
 bool convex_clear(const convex *x, const body_pose *px, const convex *y, const body_pose *py, double room);

@@ -1005,7 +1005,7 @@ static bool shape_pair_holds(check *k, size_t c, int64_t m, int64_t at, const in
     int slots = r->prog->contact[c].slots;
     shapes_apart s = gate_shapes_pair(k->shapes, c, index);
     double push = 0;
-    if (!isfinite(s.gap) || -s.gap > k->loose * s.size)
+    if (!isfinite(s.gap) || (!r->promised.gives_way && -s.gap > k->loose * s.size))
         return fails(k, c, m < 0 ? pair_member(&r->prog->contact[c], index) : m, at, "its gap is", s.gap);
     if (-s.gap > SHAPE_DEEP * s.size)
         r->max_penetration = fmax(r->max_penetration, -s.gap);

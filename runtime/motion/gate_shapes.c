@@ -446,7 +446,7 @@ static double overlap(const carried *x, const carried *y)
         if (distance(x, y, drawn[k], n) == 0)
             continue;
         double most = overlap_along(x, y, n);
-        if (!curved)
+        if (!curved && most <= GATE_LOOSE / 10 * (x->reach + y->reach))
             return fmax(most, 0);
         any = true;
         if (most < least) {

@@ -44,9 +44,9 @@ static const char *penalty_refuse(const program *p, span *at)
     for (size_t i = 0; i < p->ncontact; i++) {
         const contact_family *f = &p->contact[i];
         *at = f->at;
-        if (f->pair.touch)
-            return "penalty does not follow which corners, edges and faces of two shapes touch; balls may "
-                   "touch each other and all shapes half-spaces, else use sweeping()";
+        if (f->pair.touch && (p->shapes.at[f->pair.first].kind == SHAPE_CYLINDER ||
+                              p->shapes.at[f->pair.second].kind == SHAPE_CYLINDER))
+            return "penalty does not follow the rims of a cylinder against another shape; use sweeping()";
         if (f->mu_static.tape.nout)
             return "penalty has one coefficient of friction, which grows with the slip; for static and "
                    "kinetic friction use sweeping() or events()";

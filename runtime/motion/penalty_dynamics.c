@@ -20,6 +20,8 @@ typedef struct spring {
     bool vs_later; /* its slip at the start gives no slip speed: chosen later */
     bool on;       /* it pushes; constant during a step, because steps end where this changes */
     bool closed;
+    bool idle;   /* of shapes: a point that touches nothing now */
+    double left; /* rate at which its gap was left when shapes began to touch otherwise; NAN: they did not */
     double since, pre, impulse, rn, *rt, *slip;
     double speed, bound;     /* speed of slip (at least vs); bound of friction */
     const struct spring *by; /* the contact that supplies its normal force; NULL: none */
@@ -38,6 +40,15 @@ typedef struct pen_sizes {
     double rounding; /* rounding of the current spring forces, over sqrt(mass): gaps are small differences */
 } pen_sizes;
 
+/* Pairs of shapes: what touches is held during a step and found anew where it ends. */
+typedef struct pen_pairs {
+    bool *anew; /* of each spring: it is about other corners, edges or faces than before */
+    double *A;  /* accelerations with what touches now */
+    double *feature;
+    int64_t *id;
+    spring *spring; /* these three: as before the step */
+} pen_pairs;
+
 typedef struct pen {
     const program *p;
     results *r;
@@ -51,7 +62,8 @@ typedef struct pen {
     double *f, *M, *Fq, *Fv, *J, *g, *dA, *err;
     factor lu;
     spring *spring;
-    size_t nspring, nfed;    /* nfed: contacts whose normal force depends on other reactions */
+    size_t nspring, nfed; /* nfed: contacts whose normal force depends on other reactions */
+    pen_pairs pairs;
     double *driving;         /* forces without potential, one per dof */
     double power_f, power_c; /* power of those forces; power of the springs */
 } pen;
@@ -162,10 +174,35 @@ static bool spring_fits(pen *w, const spring *x)
     return results_fail(r, c->fam->f->at, t.at);
 }
 
-/* A spring uses the effective mass and the restitution of the time at which it begins to push. */
+/* The first point of the pair that x is a point of; NULL: it is none of shapes. */
+static spring *first_point(const pen *w, const spring *x)
+{
+    const contact_family *f = x->c->fam->f;
+    return f->pair.touch ? w->spring + (x - w->spring) - (x->c->index[index_of_point(f)] - 1) : NULL;
+}
+
+/* A point at which the same two shapes push already; NULL: none. */
+static const spring *pushing_beside(const pen *w, const spring *x)
+{
+    const spring *first = first_point(w, x);
+    for (int k = 0; first && k < x->c->fam->f->slots; k++)
+        if (first + k != x && first[k].on)
+            return first + k;
+    return NULL;
+}
+
+/* The mass that the contact sees, and a restitution that is not the same always, count as they are where the
+   spring begins to push.  Points of two shapes have one stiffness as long as the shapes touch, so that the
+   energy in it does not change with the point that carries it. */
 static bool spring_meets(pen *w, spring *x, const double *v)
 {
     contact *c = x->c;
+    const spring *beside = pushing_beside(w, x);
+    if (beside) {
+        x->k = beside->k;
+        x->c_damp = beside->c_damp;
+        return true;
+    }
     bool mass_known = w->s->mass_constant && c->fam->gradient.constant;
     if ((!mass_known || !(x->k > 0)) && !c->fam->f->of_rates) {
         x->k = spring_stiffness(w, x, NULL);
@@ -199,6 +236,18 @@ static double friction_pull(pen *w, contact *c)
     return (share * normal + radius) * own;
 }
 
+/* What x does to a slip by its row.  Where a surface is level, a row may have the rounding of a direction at
+   dofs that do not act on it: that counts as 0. */
+static double slip_by(const pen *w, const double *row, const double *x)
+{
+    double sum = weighted(row, x, w->n), row2 = 0, x2 = 0;
+    for (int i = 0; i < w->n; i++) {
+        row2 += row[i] / w->size.root[i] * (row[i] / w->size.root[i]);
+        x2 += w->size.root[i] * x[i] * (w->size.root[i] * x[i]);
+    }
+    return sum > ROUND_500 * sqrt(row2) * sqrt(x2) ? sum : 0;
+}
+
 /* A ten thousandth of the current slip, or of the slip that the accelerations dA cause; if nothing moves yet,
    of the slip that friction causes. 0: not known yet. */
 static double spring_slip(pen *w, contact *c)
@@ -206,7 +255,7 @@ static double spring_slip(pen *w, contact *c)
     double most = 0, t = contact_has_normal(c) ? spring_time(w, c, w->dA) : w->size.duration;
     for (int i = 0; i < c->d; i++) {
         const double *S = c->S + (size_t)i * (size_t)w->n;
-        most = fmax(most, fmax(weighted(S, w->v, w->n) + fabs(c->s0[i]), t * weighted(S, w->dA, w->n)));
+        most = fmax(most, fmax(slip_by(w, S, w->v) + fabs(c->s0[i]), t * slip_by(w, S, w->dA)));
     }
     if (isnan(w->vs) && most == 0 && c->d)
         most = t * friction_pull(w, c);
@@ -225,11 +274,25 @@ static double spring_push(const spring *x, double rate)
     return -x->k * *x->c->gap - x->c_damp * rate;
 }
 
+static void spring_rests(spring *x)
+{
+    x->rn = x->bound = 0;
+    memset(x->rt, 0, (size_t)x->c->fam->d * sizeof *x->rt);
+}
+
+/* a point of shapes that are apart there */
+static bool point_apart(const spring *x)
+{
+    return x->c->fam->f->pair.touch && !x->on && *x->c->gap > 0;
+}
+
 /* Positive if a spring is off and should push, or is on and would pull; -1: it never changes. */
 static double spring_wrong(const spring *x, const double *v)
 {
-    if (x->c->fam->f->relation != REL_GAP)
+    if (x->c->fam->f->relation != REL_GAP || x->idle)
         return -1;
+    if (point_apart(x))
+        return -x->k * *x->c->gap;
     double push = spring_push(x, contact_gap_rate(x->c, v));
     if (x->c->fam->f->of_rates)
         return x->on ? -push : push;
@@ -340,8 +403,14 @@ static bool forces_at(pen *w, double t, const double *q, const double *v, bool d
     }
     for (size_t i = 0; i < w->nspring; i++) {
         spring *x = &w->spring[i];
+        if (x->idle)
+            continue;
         if (contact_has_normal(x->c))
             contact_gap(s, x->c);
+        if (derivatives && point_apart(x)) { /* only results read more of it */
+            spring_rests(x);
+            continue;
+        }
         contact_rows(s, x->c, w->M, true);
         contact_laws(s, x->c, true);
         spring_reaction(w, x, v);
@@ -361,7 +430,8 @@ static bool forces_at(pen *w, double t, const double *q, const double *v, bool d
     if (derivatives)
         system_jacobian(s, w->Fq, w->Fv);
     for (size_t i = 0; i < w->nspring; i++)
-        spring_force(w, &w->spring[i], w->f, derivatives ? w->Fq : NULL, w->Fv);
+        if (!w->spring[i].idle && !point_apart(&w->spring[i]))
+            spring_force(w, &w->spring[i], w->f, derivatives ? w->Fq : NULL, w->Fv);
     w->power_c = vec_dot(w->f, v, w->n) - smooth;
     return true;
 }
@@ -523,6 +593,153 @@ static bool step_cut(pen *w, double *e, double shortest)
     return !x || w->h == hi || (w->h = hi, step_try(w, e));
 }
 
+/* ---- pairs of shapes ---- */
+
+/* What touches at an instant. */
+static void pairs_touch(pen *w, double t, const double *q, const double *v)
+{
+    system_at(w->s, t, q, v);
+    system_touch(w->s, w->pairs.anew);
+    for (size_t i = 0; w->s->shapes && i < w->nspring; i++) {
+        spring *x = &w->spring[i];
+        x->left = NAN;
+        x->idle = first_point(w, x) && shapes_far(w->s->shapes, x->c->fam->f, x->c->index);
+        if (!x->idle)
+            continue;
+        contact_gap(w->s, x->c);
+        spring_rests(x);
+        memset(x->slip, 0, (size_t)x->c->fam->d * sizeof *x->slip);
+    }
+}
+
+/* Two shapes that push go on doing so where they touch now; the impact that began at another point goes on
+   with them. */
+static void contact_goes_on(spring *first, int slots, const bool *anew, spring *x)
+{
+    for (int k = 0; k < slots; k++) {
+        spring *was = first + k;
+        if (!anew[k] || !was->closed || was->on || was == x)
+            continue;
+        x->closed = true;
+        x->since = was->since;
+        x->pre = was->pre;
+        x->impulse = was->impulse;
+        x->left = NAN;
+        was->closed = false;
+        return;
+    }
+}
+
+/* The springs of two shapes that touch otherwise than before the step.  False: one could not be chosen. */
+static bool pair_change(pen *w, spring *first)
+{
+    int slots = first->c->fam->f->slots;
+    const bool *anew = w->pairs.anew + (first - w->spring);
+    const double *v = w->stage.v3;
+    double k = 0, damping = 0;
+    for (int i = 0; i < slots; i++) {
+        if (first[i].on) {
+            k = first[i].k;
+            damping = first[i].c_damp;
+        }
+        if (!anew[i])
+            continue;
+        first[i].left = contact_gap_rate(first[i].c, v);
+        first[i].on = false;
+    }
+    for (int i = 0; i < slots; i++) {
+        spring *x = first + i;
+        if (!anew[i] || x->idle || contact_gap(w->s, x->c) >= 0)
+            continue;
+        contact_rows(w->s, x->c, w->M, true);
+        contact_laws(w->s, x->c, true);
+        if (!(k > 0) && !spring_meets(w, x, v))
+            return false;
+        if (k > 0) {
+            x->k = k;
+            x->c_damp = damping;
+        }
+        x->on = spring_push(x, contact_gap_rate(x->c, v)) > 0;
+        if (x->on)
+            contact_goes_on(first, slots, anew, x);
+    }
+    return true;
+}
+
+static void pairs_hold(pen *w)
+{
+    const shapes *s = w->s->shapes;
+    memcpy(w->pairs.feature, s->feature, s->nfeature * sizeof *s->feature);
+    memcpy(w->pairs.id, s->id, s->nfeature / FEATURE_NUMBERS * sizeof *s->id);
+    memcpy(w->pairs.spring, w->spring, w->nspring * sizeof *w->spring);
+}
+
+static void pairs_back(pen *w)
+{
+    shapes *s = w->s->shapes;
+    memcpy(s->feature, w->pairs.feature, s->nfeature * sizeof *s->feature);
+    memcpy(s->id, w->pairs.id, s->nfeature / FEATURE_NUMBERS * sizeof *s->id);
+    memcpy(w->spring, w->pairs.spring, w->nspring * sizeof *w->spring);
+}
+
+/* Shapes are looked at anew at the end of the step that was tried.  What was held during the step is wrong by
+   as much as forces jump there: that over the step counts as an error of rates, as any other.  Where it is
+   too large everything is as before.  False: a spring could not be chosen. */
+static bool pairs_renew(pen *w, double *e)
+{
+    *e = 0;
+    if (!w->s->shapes)
+        return true;
+    double t = w->t + w->h, *q = w->stage.q3, *v = w->stage.v3, speed = speed_so_far(w);
+    pairs_hold(w);
+    pairs_touch(w, t, q, v);
+    for (size_t i = 0; i < w->nspring; i++)
+        if (pair_begins(w->spring[i].c) && !pair_change(w, &w->spring[i]))
+            return false;
+    if (!forces_at(w, t, q, v, false))
+        return true;
+    factor_solve(&w->s->minv, w->f, w->pairs.A);
+    double same = NEWTON_STAGE * w->size.force + w->size.rounding; /* what Newton's method leaves */
+    for (int i = 0; i < w->n; i++) {
+        double jump = fabs(w->pairs.A[i] - w->stage.A3[i]) - same / w->size.root[i], dv = w->h * jump,
+               least = ERROR_SIZE * speed / w->size.root[i];
+        if (w->p->order[i] == 2 && dv > 0)
+            *e = fmax(*e, dv / (w->tol * (w->size.vmax[i] + least)));
+    }
+    if (!(*e <= 1))
+        pairs_back(w);
+    return true;
+}
+
+static void pairs_room(pen *w, arena *a)
+{
+    const shapes *s = w->s->shapes;
+    if (!s)
+        return;
+    w->pairs.anew = arena_array(a, bool, w->nspring);
+    w->pairs.A = arena_array(a, double, (size_t)w->n);
+    w->pairs.feature = arena_array(a, double, s->nfeature);
+    w->pairs.id = arena_array(a, int64_t, s->nfeature / FEATURE_NUMBERS);
+    w->pairs.spring = arena_array(a, spring, w->nspring);
+}
+
+/* what touches at the end, where results look for it */
+static void pen_finish(void *of, run_clock *c)
+{
+    const pen *w = of;
+    size_t n = 0;
+    if (!w->s || !w->s->shapes)
+        return;
+    held_pair *held = arena_array(c->r->a, held_pair, w->nspring + 1);
+    for (size_t i = 0; i < w->nspring; i++) {
+        const contact *x = w->spring[i].c;
+        const contact_family *f = x->fam->f;
+        if (f->pair.listed && pair_begins(x))
+            held[n++] = (held_pair){ f, x->member, x->index[f->over.n - 1] };
+    }
+    c->r->feature = shapes_kept(w->s->shapes, c->r->a, held, n);
+}
+
 /* ---- results ---- */
 
 static bool pen_sample(void *of, run_clock *clock, int64_t sample, energies *e)
@@ -569,7 +786,7 @@ static void spring_watch(pen *w, spring *x, double h)
     contact_result *r = &w->r->contact[c->fam - w->s->family];
     if (!contact_has_normal(c) || c->fam->f->of_rates)
         return;
-    double rate = contact_gap_rate(c, w->v);
+    double rate = isnan(x->left) ? contact_gap_rate(c, w->v) : x->left;
     w->r->max_penetration = fmax(w->r->max_penetration,
                                  c->fam->f->relation == REL_BILATERAL ? fabs(*c->gap) : -*c->gap);
     bool closed = x->rn > 0;
@@ -615,18 +832,18 @@ static bool springs_change(pen *w)
     return true;
 }
 
-/* Accepts the trial step. False: a spring could not be chosen. */
-static bool accept(pen *w)
+/* power_f, power_c: at the start of the step.  False: a spring could not be chosen. */
+static bool accept(pen *w, double power_f, double power_c)
 {
-    double pf = w->power_f, pc = w->power_c, h = w->h;
+    double h = w->h;
     size_t bytes = (size_t)w->n * sizeof(double);
     w->t += h;
     memcpy(w->q, w->stage.q3, bytes);
     memcpy(w->v, w->stage.v3, bytes);
     memcpy(w->A, w->stage.A3, bytes);
     forces_at(w, w->t, w->q, w->v, false);
-    w->c->books.work += h * (pf + w->power_f) / 2;
-    w->c->books.dissipated -= h * (pc + w->power_c) / 2;
+    w->c->books.work += h * (power_f + w->power_f) / 2;
+    w->c->books.dissipated -= h * (power_c + w->power_c) / 2;
     if (!springs_change(w))
         return false;
     sizes_grow(w);
@@ -676,11 +893,13 @@ static void rooms(pen *w, arena *a)
     for (size_t i = 0; i < w->nspring; i++) {
         spring *x = &w->spring[i];
         x->c = &w->s->contact[i];
+        x->left = NAN;
         x->rt = arena_array(a, double, x->c->fam->d + 1);
         x->slip = arena_array(a, double, x->c->fam->d + 1);
         x->by = spring_that_feeds(w, x->c);
         w->nfed += x->c->fam->f->fed;
     }
+    pairs_room(w, a);
 }
 
 /* Slip speeds that could not be chosen at the start: from the forces later in the run, otherwise from any
@@ -715,6 +934,7 @@ static bool forces_start(pen *w)
 {
     for (int i = 0; i < w->n; i++)
         w->size.root[i] = 1;
+    pairs_touch(w, 0, w->q, w->v);
     if (!forces_at(w, 0, w->q, w->v, false))
         return false;
     for (int i = 0; i < w->n; i++)
@@ -794,6 +1014,8 @@ static bool pen_start(void *of, run_clock *c)
     w->s = system_new(c->r->a, w->p, c->r->param, STORE_WHOLE, &why, &c->r->where);
     if (!w->s)
         return results_fail(c->r, c->r->where, why);
+    if (w->s->shapes)
+        w->s->shapes->deep = true;
     rooms(w, c->r->a);
     for (size_t i = 0; i < w->p->rotations.n; i++)
         for (int k = 0; k < 3; k++)
@@ -862,9 +1084,18 @@ static step_outcome pen_step(void *of, run_clock *c, double left, double end)
             tried = w->h;
         }
     }
+    double power_f = 0, power_c = 0, jump = 0;
     if (e <= 1) {
         forces_at(w, w->t, w->q, w->v, false); /* powers at the start of the step */
-        if (!accept(w))
+        power_f = w->power_f;
+        power_c = w->power_c;
+        if (!pairs_renew(w, &jump))
+            return STEP_FAILED;
+        if (!(jump <= 1))
+            e = error = jump;
+    }
+    if (e <= 1) {
+        if (!accept(w, power_f, power_c))
             return STEP_FAILED;
         c->t = w->t;
     }
@@ -886,6 +1117,7 @@ static void spring_keep(spring *x, run_state *s)
         state_f64(s, "spring", of[i], 1);
     state_flags(s, "on", &x->on, 1);
     state_flags(s, "closed", &x->closed, 1);
+    state_flags(s, "idle", &x->idle, 1);
 }
 
 /* Forces, rows and factors are recomputed in each step, so they are not stored. */
@@ -903,12 +1135,17 @@ static void pen_keep(void *of, run_state *s)
         state_f64(s, "state", all[k], n);
     if (w->s->base)
         state_f64(s, "bases", w->s->base, 3 * n);
+    shapes *touching = w->s->shapes;
+    if (touching) {
+        state_f64(s, "touching", touching->feature, touching->nfeature);
+        state_i64(s, "points", touching->id, touching->nfeature / FEATURE_NUMBERS);
+    }
     for (size_t i = 0; i < w->nspring; i++)
         spring_keep(&w->spring[i], s);
 }
 
 static const stepper penalty_stepper = {
-    .start = pen_start, .step = pen_step, .sample = pen_sample, .keep = pen_keep
+    .start = pen_start, .step = pen_step, .sample = pen_sample, .keep = pen_keep, .finish = pen_finish
 };
 
 void penalty_dynamics_run(const program *p, const run_options *o, results *r)

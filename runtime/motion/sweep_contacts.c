@@ -374,13 +374,6 @@ static void contact_state_place(contact_state *k, int64_t member, const int32_t 
     k->alone.cone_step = NAN;
 }
 
-/* Is it the first point of a pair of shapes? */
-static bool pair_begins(const contact *c)
-{
-    const contact_family *f = c->fam->f;
-    return f->pair.touch && c->index[index_of_point(f)] == 1;
-}
-
 /* Initialises a contact at a known distance. */
 static bool contact_state_begin(sweep *w, contact_state *k)
 {

@@ -336,7 +336,7 @@ static int pair_touch(const shapes *w, const body_pair *b, feature *all)
     /* nanoseconds, for each corner, face and edge of one beside each of the other */
     int64_t x = b->x->nv + b->x->nf + b->x->ne, y = b->y->nv + b->y->nf + b->y->ne;
     arena_tick(w->a, curved ? CURVED_WORK + x + y : 4 * x * y);
-    return convex_touch(b->x, b->px, b->y, b->py, all);
+    return (w->deep ? convex_touch_deep : convex_touch)(b->x, b->px, b->y, b->py, all);
 }
 
 int shapes_meet(const shapes *w, const contact_family *f, const int32_t *index, feature *all, double *size)

@@ -23,6 +23,7 @@ typedef struct shapes {
     size_t nfeature, room;
     vec(int32_t) spare; /* places of pairs that have gone */
     bool exact;         /* few pairs: far ones are measured too */
+    bool deep;          /* contacts give way: bodies overlap by what forces press them together */
     bool every;         /* pairs that are listed have places for all that are kept */
 } shapes;
 

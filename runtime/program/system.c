@@ -613,6 +613,26 @@ void contact_new(system_t *s, family *fam, contact *c, double *gap)
     contacts_room(s, c, 1);
 }
 
+/* Pairs that are listed have their data at places.  Where all contacts are stored, each pair has a place for
+   the whole run; moments use that of the contact whose force bounds them. */
+static void contact_place(system_t *s, contact *c)
+{
+    const contact_family *f = c->fam->f, *by = f->fed_by >= 0 ? &s->p->contact[f->fed_by] : f;
+    int last = f->over.n - 1;
+    if (!by->pair.listed)
+        return;
+    const family *of = &s->family[by - s->p->contact];
+    if (by == f && pair_begins(c)) {
+        c->index[last] = shapes_take(s->shapes);
+        s->in.from[IN_FEATURE] = s->shapes->feature;
+    } else if (by == f)
+        c->index[last] = c[-1].index[last];
+    else
+        for (size_t i = of->first; i < of->first + of->count; i++)
+            if (s->contact[i].member == c->member)
+                c->index[last] = s->contact[i].index[last];
+}
+
 static void contacts_new(system_t *s, storage how)
 {
     size_t at = 0;
@@ -635,6 +655,8 @@ static void contacts_new(system_t *s, storage how)
             contact *c = &s->contact[at];
             contact_begin(s, fam, c, &s->gaps[at++]);
             contact_start(c, member, index);
+            if (how == STORE_WHOLE)
+                contact_place(s, c);
             s->rows += (f->relation != REL_CLOSED) + fam->d;
         }
         fam->count = at - fam->first;
@@ -1341,6 +1363,19 @@ static void brake_metric(system_t *s, contact *c)
     c->metric = sqrt(hh);
 }
 
+void system_touch(system_t *s, bool *anew)
+{
+    bool unused[FEATURES];
+    if (!s->shapes)
+        return;
+    shapes_place(s->shapes, &s->in);
+    for (size_t i = 0; i < s->ncontact; i++) {
+        const contact *c = &s->contact[i];
+        if (pair_begins(c))
+            shapes_pair(s->shapes, c->fam->f, c->index, anew ? anew + i : unused);
+    }
+}
+
 /* ---- initial values on their constraints ---- */
 
 /* The violation of the gap (or of its rate, for equalities and constraints on rates); *size: that of its
@@ -1465,8 +1500,7 @@ static void start_project(system_t *s, double *q, double *v)
     if (!s->ncontact)
         return;
     system_at(s, 0, q, v);
-    if (s->shapes)
-        shapes_all(s->shapes, &s->in);
+    system_touch(s, NULL);
     if (!s->p->delay && !s->first_order) {
         start_move(s, q, false);
         start_move(s, v, true);

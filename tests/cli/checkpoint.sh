@@ -157,10 +157,22 @@ CDL
 # listed pairs: some have come and gone
 sed -e 's/^run heap.*/run heap(N = 12) for 0.37 with sweeping(h = 6e-3)/' -e 's/0\.1\*i\]/0.2*i]/' bricks.cdl >listed.cdl
 
+sed '/^model heap/,$d' bricks.cdl >brick_penalty.cdl
+cat >>brick_penalty.cdl <<'CDL'
+model falls {
+    part b: brick { p = [0, 0, 0.2] }
+    shape table: box([-9, -9, -9], [9, 9, 0])
+    constraint on: b.hull.gap(table) >= 0 { friction = coulomb(0.4) }
+}
+run falls for 0.4 with penalty()
+save t, b.p, b.A', energy, dissipated, on.gap, on.rn { file = "out.csv" }
+measure n = count(on.impacts), p = power_balance, r = residual, d = max_penetration, points = on.points.rn
+CDL
+
 # all states of a run, one after the other: a path that is not a regular file is written directly
 ln -s /proc/self/fd/1 pipe
 json() { "$CDL" run --json "$@" 2>err | sed 's/"seconds":[^,]*,//'; }
-for m in penalty events switches adaptive equal cone sweeping auglag at_once past speed pile lanes turns turns_sweeping turns_penalty late late_sweeping bricks listed brake; do
+for m in penalty events switches adaptive equal cone sweeping auglag at_once past speed pile lanes turns turns_sweeping turns_penalty late late_sweeping bricks listed brake brick_penalty; do
     json -o whole $m.cdl >whole.json
     "$CDL" run -q -o first --checkpoint pipe --checkpoint-every t=0.07 $m.cdl 2>err | cat >all
     cmp -s whole/out.csv first/out.csv; same "$m: writing checkpoints changes nothing" 0 $?

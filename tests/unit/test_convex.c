@@ -88,6 +88,43 @@ static void test_faces(void **state)
     assert_int_equal(low, 2);
 }
 
+/* Two faces that springs press together, out of parallel by as much as they are deep: they touch as faces,
+   with the depth of the deepest corner. */
+static void test_faces_pressed(void **state)
+{
+    convex *c = convex_hull(*state, 3, cube, 8, 3, 0);
+    feature f[FEATURES];
+    double depth = 1e-3;
+    int edges = 0;
+    for (int k = 0; k < 400; k++) {
+        double deepest = 0;
+        body_pose up = at(0.2 * cos(2.0 * k), 0.2 * cos(3.0 * k), 2);
+        turn(&up, 0, 0.4 * depth * sin(5.0 * k));
+        turn(&up, 1, 0.4 * depth * sin(7.0 * k));
+        turn(&up, 2, 0.7 * sin(k));
+        up.p[2] -= depth * (0.6 + 0.4 * sin(11.0 * k));
+        edges += convex_touch(c, &up, c, &HOME, f) < 3;
+        int n = convex_touch_deep(c, &up, c, &HOME, f);
+        assert_int_equal(n, 4);
+        for (int i = 0; i < 8; i++) {
+            double x[3];
+            place(&up, c->v + 3 * i, x);
+            if (fabs(x[0]) < 1 && fabs(x[1]) < 1)
+                deepest = fmax(deepest, 1 - x[2]);
+        }
+        assert_true(-f[0].gap >= deepest - 1e-12 && -f[0].gap <= 2 * depth);
+    }
+    assert_true(edges > 20);                                      /* where one would not suspect it */
+    body_pose up = at(0.1, 0.2, 2 * sqrt(2) - depth), low = HOME; /* edges that cross stay what they are */
+    turn(&up, 1, atan(1));
+    turn(&up, 2, 0.5);
+    turn(&low, 0, atan(1));
+    feature g[FEATURES];
+    assert_int_equal(convex_touch(c, &up, c, &low, g), 1);
+    assert_int_equal(convex_touch_deep(c, &up, c, &low, f), 1);
+    assert_true(f[0].id == g[0].id && f[0].gap == g[0].gap);
+}
+
 static void test_round(void **state)
 {
     const double origin[3] = { 0 }, segment[] = { -1, 0, 0, 1, 0, 0 };
@@ -608,8 +645,9 @@ static int arena_end(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        in_arena(test_hull),         in_arena(test_faces),     in_arena(test_round),  in_arena(test_random),
-        in_arena(test_lattice),      in_arena(test_many),      in_arena(test_plates), in_arena(test_curved),
+        in_arena(test_hull),         in_arena(test_faces),     in_arena(test_faces_pressed),
+        in_arena(test_round),        in_arena(test_random),    in_arena(test_lattice),
+        in_arena(test_many),         in_arena(test_plates),    in_arena(test_curved),
         in_arena(test_curved_close), in_arena(test_rims_turn),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
