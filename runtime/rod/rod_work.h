@@ -186,6 +186,14 @@ void rod_element_loaded(rod_work *w, const rod_mesh *m, int e, const rod_outside
 /* forces at the points of integration: of the state, or what the increment makes of them */
 void forces_follow(rod_work *w, const double *dx);
 int rod_unstable(rod_work *w, double t); /* directions that lower the energy and keep what touches */
+/* At least and at most so many: those whose eigenvalue is smaller than `shift` are left out, and counted.
+ * rod_rounding: so large a shift that motions which cost nothing are among these, whatever rounding makes of
+ * them. */
+typedef struct rod_range {
+    int least, most;
+} rod_range;
+rod_range rod_unstable_range(rod_work *w, double t, double shift);
+double rod_rounding(const rod_work *w);
 /* it touches, and friction acts or moments without energy: stability is not checked */
 bool rod_unclear(const rod_work *w);
 double rod_small_shift(const rod_work *w);
@@ -247,6 +255,16 @@ typedef enum { BY_NEWTON, BY_DESCENT, BY_FLOW } rod_way_to;
 bool rod_step(rod_work *w, double t, double tau, rod_way_to by);
 /* directions that lower the energy; the sign of the determinant where moments have none */
 int rod_character(rod_work *w, double t);
+/* lists the loads between two states at which the tangent is singular; the second is the state of w, the
+ * first is pos0, rot0 */
+/* Whether some motion cost nothing at that state, and does now: rounding decides whether the tangent has a
+ * negative eigenvalue for it. */
+bool rod_loose_since(rod_work *w, const double *pos0, const double *rot0, double before, double now);
+/* the known number of unstable directions, unless it is certain that there are more or fewer */
+int rod_certain(rod_work *w, double t, int known);
+/* rod_character at the start, without motions that cost nothing */
+int rod_modes_start(rod_work *w);
+void rod_watch(rod_work *w, rod_path *p, double before, double now);
 void rod_path_start(rod_work *w, rod_path *p); /* the equilibrium at t = 0 was found */
 void rod_path_point(rod_work *w, rod_path *p, double t);
 /* in steps of at most h, halved when Newton's method fails */
