@@ -411,7 +411,16 @@
 #define SHIFT_STRONG     1e3   /* of the least shift: increments say little about the distance to go */
 #define DIRECTION_NEW    1e-6  /* of a direction: what is left of it beside the known ones */
 #define ROLL_MOMENT      1e-6  /* of EI/L: a roll that is held takes a moment */
-#define NEAREST_END      1e-9  /* of the eigenvalues at both ends: a critical load is found */
+#define CRITICAL_END     1e-8  /* of an interval of loads: the critical one in it is found */
+#define CRITICAL_SAME    1e-5  /* of the way between its ends: they are on one branch */
+#define CRITICAL_REACH   1e-7  /* of the length: ends that are the same state, to what Newton leaves */
+#define CRITICAL_ENERGY  1e-9  /* of the energy: the same but for a motion that costs nothing */
+#define CRITICAL_NEAR    1e-2  /* of the eigenvalues at the ends: left where one passes zero */
+#define CRITICAL_ZERO    1e-6  /* of them: so near to zero that Newton leaves the branch */
+#define CRITICAL_BOTH    1e-6  /* of a load: what rounding parts equal eigenvalues by */
+#define CRITICAL_LOOSE   1e-3  /* the same where some motion costs nothing */
+#define CRITICAL_FLAT    1e2   /* of the small shift: less than the stiffness of a rod that stands */
+#define SHIFT_ROUNDED    2e-14 /* of EA/d^2, d between nodes: a hundred roundings of the stiffest motions */
 #define REACH_SLACK      1e-6  /* of the length: a step that went no further than it should */
 #define TURN_SHORTEST    1e-6  /* of h: steps are not cut further for the sake of turning supports */
 #define SUPPORT_SAME     1e-9  /* of the length: supports that are where the rod is */

@@ -21,6 +21,7 @@ typedef struct arc {
     double t0, slope0, *dir0, *pos0, *rot0; /* at the last point */
     double *rate, *dy;                      /* dR/dt, b */
     double unit;                            /* small step of the load, for differences */
+    bool loose;                             /* some motion costs nothing: see rod_loose_since */
 } arc;
 
 /* ---- the metric ---- */
@@ -274,7 +275,7 @@ static double crossing_between(arc *a, double ds, int was)
         double s = (lo + hi) / 2;
         if (!arc_to(a, s))
             break;
-        if (rod_character(a->w, a->t) == was)
+        if ((a->loose ? rod_certain(a->w, a->t, was) : rod_character(a->w, a->t)) == was)
             lo = s;
         else
             hi = s;
@@ -321,6 +322,9 @@ static int arc_modes(arc *a, const rod_path *p)
 static bool arc_pass(arc *a, rod_path *p, double ds, double *far)
 {
     int was = p->modes, is = arc_modes(a, p);
+    a->loose = is != was && rod_loose_since(a->w, a->pos0, a->rot0, a->t0, a->t);
+    if (a->loose)
+        is = rod_certain(a->w, a->t, was);
     bool limit = (a->slope < 0) != (a->slope0 < 0);
     if (limit || is != was) {
         double load = limit ? limit_between(a, ds) : crossing_between(a, ds, was);

@@ -359,7 +359,7 @@ static void orthonormal(double *X, int n, int m)
    changes by two. Eigenvalues farther from zero may be missing. */
 int rod_negative(rod_work *w, double *least)
 {
-    enum { NEAR = 8, ROUNDS = 15 };
+    enum { NEAR = 16, ROUNDS = 15 };
     arena_pos mark = arena_mark(w->tmp);
     int n = w->linear.nred, bad = 0, m = n < NEAR ? n : NEAR;
     double *X = arena_array(w->tmp, double, n *m), *Y = arena_array(w->tmp, double, n *m), H[NEAR * NEAR],
@@ -874,12 +874,35 @@ static int unstable_touching(rod_work *w, double t)
     return bad;
 }
 
-int rod_unstable(rod_work *w, double t)
+static int unstable_shifted(rod_work *w, double t, double shift)
 {
     double keep = w->shift;
-    w->shift = fmax(keep, (w->neutral ? 1 : SHIFT_LOOK) * rod_small_shift(w));
+    w->shift = shift;
     bool sparse = w->ties || (w->contact && contacts_near(w));
     int n = sparse ? unstable_touching(w, t) : unstable_free(w, t);
     w->shift = keep;
     return n;
+}
+
+int rod_unstable(rod_work *w, double t)
+{
+    return unstable_shifted(w, t, fmax(w->shift, (w->neutral ? 1 : SHIFT_LOOK) * rod_small_shift(w)));
+}
+
+double rod_rounding(const rod_work *w)
+{
+    double most = 0;
+    for (int r = 0; r < w->rp->nrod; r++) {
+        const rod_mesh *m = &w->mesh[r];
+        double stiff = fmax(m->B[0], fmax(m->B[4], m->B[8])), h = INFINITY;
+        for (int i = 1; i < m->nn; i++)
+            h = fmin(h, m->s[i] - m->s[i - 1]);
+        most = fmax(most, stiff / (h * h));
+    }
+    return SHIFT_ROUNDED * most;
+}
+
+rod_range rod_unstable_range(rod_work *w, double t, double shift)
+{
+    return (rod_range){ unstable_shifted(w, t, shift), unstable_shifted(w, t, -shift) };
 }

@@ -183,7 +183,7 @@ void rod_element_loaded(rod_work *w, const rod_mesh *m, int e, const rod_outside
             K[(6 * i + 3 + k / 3) * ROD_DOFS + col] += out->moment[9 * node + k];
             K[(6 * i + k / 3) * ROD_DOFS + col] += out->follow[9 * node + k];
         }
-        for (int k = 0; c > 0 && k < 6; k++)
+        for (int k = 0; c != 0 && k < 6; k++)
             K[(6 * i + k) * (ROD_DOFS + 1)] += c * drag_of(m, 3 * e + i, k);
     }
     for (int i = 0; i < w->ends.npush; i++)

@@ -1,4 +1,4 @@
-/* rod_path: rods along a load: steps, critical loads, and states that are left for stable ones. */
+/* rod_path: rods along a load: steps, and states that are left for others. */
 #include "rod_work.h"
 #include "base/tolerances.h"
 #include <math.h>
@@ -131,106 +131,6 @@ int rod_character(rod_work *w, double t)
     return w->moments ? w->linear.sign : rod_unstable(w, t);
 }
 
-/* The load at which the character changes between a and b, by bisection; restores the state at b. */
-static double critical_between(rod_work *w, double a, double b, int was)
-{
-    arena_pos mark = arena_mark(w->tmp);
-    double *pos = arena_array(w->tmp, double, 3 * w->N), *rot = arena_array(w->tmp, double, 4 * w->N);
-    double *pos1 = arena_array(w->tmp, double, 3 * w->N), *rot1 = arena_array(w->tmp, double, 4 * w->N);
-    state_copy(w, pos1, rot1, w->state.pos, w->state.rot);
-    state_copy(w, pos, rot, w->state.pos0, w->state.rot0);
-    for (int k = 0; k < 24; k++) {
-        double mid = (a + b) / 2;
-        state_copy(w, w->state.pos, w->state.rot, pos, rot);
-        if (!rod_step(w, mid, 1, BY_NEWTON))
-            break;
-        if (rod_character(w, mid) == was) {
-            a = mid;
-            state_copy(w, pos, rot, w->state.pos, w->state.rot);
-        } else
-            b = mid;
-    }
-    state_copy(w, w->state.pos, w->state.rot, pos1, rot1);
-    arena_release(w->tmp, mark);
-    return (a + b) / 2;
-}
-
-/* The load at which an eigenvalue passes zero between two loads, by false position. was: number of negative
-   eigenvalues at the first load; nearest: the one nearest to zero there. It is nearly linear in the load,
-   unless others are nearer at first. True: one passes zero; false: one only came near. If the tangent is so
-   nearly singular that no state is found, the load is accurate enough. */
-static bool double_between(rod_work *w, double a, double b, const rod_path *p, int was, double nearest,
-                           double *load)
-{
-    enum { STEPS = 30 };
-    arena_pos mark = arena_mark(w->tmp);
-    double *pos = arena_array(w->tmp, double, 3 * w->N), *rot = arena_array(w->tmp, double, 4 * w->N),
-           *pos1 = arena_array(w->tmp, double, 3 * w->N), *rot1 = arena_array(w->tmp, double, 4 * w->N),
-           f = nearest, g = p->near, at = INFINITY, ends = fmax(f, g);
-    state_copy(w, pos1, rot1, w->state.pos, w->state.rot);
-    state_copy(w, pos, rot, w->state.pos0, w->state.rot0);
-    for (int k = 0, side = 0; k < STEPS && at > NEAREST_END * ends; k++) {
-        double x = a + (b - a) * f / (f + g);
-        *load = x;
-        state_copy(w, w->state.pos, w->state.rot, pos, rot);
-        if (!rod_step(w, x, 1, BY_NEWTON))
-            break;
-        if (rod_negative(w, &at) == was) {
-            a = x;
-            f = at;
-            g /= side < 0 ? 2 : 1;
-            side = -1;
-            state_copy(w, pos, rot, w->state.pos, w->state.rot);
-        } else {
-            b = x;
-            g = at;
-            f /= side > 0 ? 2 : 1;
-            side = 1;
-        }
-    }
-    state_copy(w, w->state.pos, w->state.rot, pos1, rot1);
-    arena_release(w->tmp, mark);
-    return fmin(fmin(f, g), at) < 0.1 * ends;
-}
-
-/* Two eigenvalues at once, as when a round section buckles: the determinant touches zero and keeps its sign,
-   but the number of negative eigenvalues changes by two. */
-static void watch_double(rod_work *w, rod_path *p, double before, double now, bool same)
-{
-    double nearest = p->near, load = before;
-    int was = p->negative;
-    p->negative = rod_negative(w, &p->near);
-    if (same && abs(p->negative - was) >= 2 && p->ncritical < ROD_CRITICAL &&
-        double_between(w, before, now, p, was, nearest, &load))
-        p->critical[p->ncritical++] = load;
-    holds_at(w, now, 1);
-}
-
-static void watch(rod_work *w, rod_path *p, double before, double now)
-{
-    int is = rod_character(w, now), was = p->modes;
-    bool fresh = w->moments != p->moments;
-    if (fresh)
-        was = is;
-    if (w->moments)
-        watch_double(w, p, before, now, is == was && !fresh);
-    if (is != was && p->ncritical < ROD_CRITICAL) {
-        arena_pos mark = arena_mark(w->tmp);
-        double *pos0 = arena_array(w->tmp, double, 3 * w->N), *rot0 = arena_array(w->tmp, double, 4 * w->N);
-        state_copy(w, pos0, rot0, w->state.pos0, w->state.rot0);
-        if (w->contact)
-            contacts_keep_watch(w);
-        p->critical[p->ncritical++] = critical_between(w, before, now, was);
-        state_copy(w, w->state.pos0, w->state.rot0, pos0, rot0);
-        if (w->contact)
-            contacts_back_watch(w);
-        arena_release(w->tmp, mark);
-        holds_at(w, now, 1);
-    }
-    p->modes = is;
-    p->moments = w->moments;
-}
-
 /* Leaves a state that is not a minimum of the energy for one that is. */
 static bool leave_saddle(rod_work *w, double t)
 {
@@ -277,7 +177,7 @@ void rod_path_start(rod_work *w, rod_path *p)
     rolls_carry(w, 0);
     leave_saddle(w, 0);
     rod_apart(w, 0);
-    p->modes = rod_character(w, 0);
+    p->modes = rod_modes_start(w);
     p->moments = w->moments;
     if (w->moments && !w->ties)
         p->negative = rod_negative(w, &p->near);
@@ -356,7 +256,7 @@ static void step_done(rod_work *w, rod_path *p, double t, double now)
 {
     if (rod_unclear(w))
         return;
-    watch(w, p, t, now);
+    rod_watch(w, p, t, now);
     bool touch = w->contact && contacts_near(w);
     if (w->moments || p->modes == 0 || (touch && p->modes == p->stuck))
         return;

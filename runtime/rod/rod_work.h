@@ -194,6 +194,14 @@ void rod_element_loaded(rod_work *w, const rod_mesh *m, int e, const rod_outside
 void forces_follow(rod_work *w, const double *dx);
 /* number of directions that lower the energy and keep contacts closed */
 int rod_unstable(rod_work *w, double t);
+/* The least and the largest number of such directions: those whose eigenvalue is smaller than `shift` are left
+   out of the first and counted in the second. rod_rounding: a shift so large that it covers the rounding errors
+   of motions that cost no energy. */
+typedef struct rod_range {
+    int least, most;
+} rod_range;
+rod_range rod_unstable_range(rod_work *w, double t, double shift);
+double rod_rounding(const rod_work *w);
 /* With contact, and friction or moments without potential: stability is not checked. */
 bool rod_unclear(const rod_work *w);
 double rod_small_shift(const rod_work *w);
@@ -256,6 +264,16 @@ typedef enum { BY_NEWTON, BY_DESCENT, BY_FLOW } rod_way_to;
 bool rod_step(rod_work *w, double t, double tau, rod_way_to by);
 /* Number of directions that lower the energy; the sign of the determinant if moments have no potential. */
 int rod_character(rod_work *w, double t);
+/* lists the loads between two states at which the tangent is singular; the second is the state of w, the
+ * first is pos0, rot0 */
+/* Whether some motion cost nothing at that state, and does now: rounding decides whether the tangent has a
+ * negative eigenvalue for it. */
+bool rod_loose_since(rod_work *w, const double *pos0, const double *rot0, double before, double now);
+/* the known number of unstable directions, unless it is certain that there are more or fewer */
+int rod_certain(rod_work *w, double t, int known);
+/* rod_character at the start, without motions that cost nothing */
+int rod_modes_start(rod_work *w);
+void rod_watch(rod_work *w, rod_path *p, double before, double now);
 void rod_path_start(rod_work *w, rod_path *p); /* the equilibrium at t = 0 has been found */
 void rod_path_point(rod_work *w, rod_path *p, double t);
 /* Steps of at most h, halved if Newton's method fails. */
