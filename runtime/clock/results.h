@@ -62,7 +62,7 @@ typedef struct dense_output {
     void *of;
     int order; /* coefficients 0..order can be read */
     double (*at)(void *of, const dense_item *x, double t);
-    /* n + 1 coefficients to the right of t */
+    /* n + 1 coefficients of the motion just after t */
     bool (*series)(void *of, const dense_item *x, double t, int n, double *out);
 } dense_output;
 
@@ -92,7 +92,7 @@ typedef struct run_counts {
     double default_h; /* default step that was used; 0: the step was given, or there is none */
 } run_counts;
 
-/* What a limit run leaves besides. */
+/* Additional results of a limit run. */
 typedef struct limit_result {
     bool has_jumps;
     vec(limit_jump) jumps;
@@ -163,7 +163,7 @@ double results_drift(const results *r);
 bool results_have_energy(const results *r);
 /* Room for that many samples in all; what was there is kept. */
 void results_reserve(results *r, int64_t cap);
-/* Do so many samples, with all their columns, stay in memory? */
+/* Does this number of samples, with all columns, stay in memory? */
 bool results_fit(results *r, double samples);
 /* Room for one more sample; returns its number. */
 int64_t results_sample(results *r);

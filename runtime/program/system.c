@@ -90,7 +90,7 @@ static const double *term_run_all(const term *t, const inputs *in)
     return out;
 }
 
-/* out[row] += each output; members along one index go without a question */
+/* out[row] += each output; members along one index need no checks. */
 static void add_outputs(const kernel *k, const double *value, double *out)
 {
     uint32_t n = k->tape.nout;
@@ -137,7 +137,7 @@ static inline void term_add(const term *t, const inputs *in, double *out)
         out[k->row[i].base] += t->reg[k->tape.out[i]];
 }
 
-/* the same into a matrix; one that is diagonal drops columns */
+/* The same for a matrix; a diagonal one ignores columns. */
 static void term_add_matrix(const term *t, const inputs *in, const matrix_shape *shape, double *out)
 {
     const kernel *k = t->k;
@@ -166,7 +166,7 @@ static void term_add_matrix(const term *t, const inputs *in, const matrix_shape 
     }
 }
 
-/* the same, but the last one counts: what a container gives its parts comes after their own values */
+/* The same, but the last output counts: values that a container gives to its parts come after their own. */
 static void term_put(const term *t, const inputs *in, double *out)
 {
     const kernel *k = t->k;
@@ -285,7 +285,7 @@ bool system_factor(system_t *s, const double *M, int *bad)
 
 static void start_project(system_t *s, double *q, double *v);
 
-/* the statement that gives the rotation its first value */
+/* The statement that sets the initial value of the rotation. */
 static span base_where(const program *p, int32_t rotation)
 {
     int32_t index[MAX_INDEX];
@@ -300,7 +300,7 @@ static span base_where(const program *p, int32_t rotation)
     return at;
 }
 
-/* initial attitudes, which parameters decide */
+/* Initial rotations, which depend on parameters. */
 static void start_bases(system_t *s)
 {
     const program *p = s->p;
@@ -425,7 +425,7 @@ static int *outputs_to(arena *a, const term *t, const slot_map *at, slot_map *do
     return to;
 }
 
-/* which component of the slip each output of its map belongs to, where that is the same for all members */
+/* The component of the slip to which each output of its map belongs, if that is the same for all members. */
 static const int *components_of(arena *a, const term *t)
 {
     if (!t->k)
@@ -440,7 +440,7 @@ static const int *components_of(arena *a, const term *t)
     return row;
 }
 
-/* by what goes with which index, then by place */
+/* Orders by index, then by address. */
 static bool slot_before(const slot_map *a, const slot_map *b)
 {
     for (int k = 0; k < MAX_INDEX; k++)
@@ -455,8 +455,8 @@ static void outputs_follow(const term *t, int *to, const int *place)
         to[i] = place[to[i]];
 }
 
-/* Rows of pairs of points have the dofs of each point one after the other, those of the gap first: what is
-   done to many pairs goes point by point then. */
+/* Rows of pairs of points have the dofs of each point one after the other, those of the gap first, so that
+   passes over many pairs go point by point. */
 static void dofs_by_point(arena *a, const family *fam, slot_map *dof, int gap, int n, int *gradient_to,
                           int *slip_to)
 {
@@ -477,7 +477,7 @@ static void dofs_by_point(arena *a, const family *fam, slot_map *dof, int gap, i
     outputs_follow(&fam->slip_map, slip_to, place);
 }
 
-/* Friction on the whole tangent space has entries everywhere; in small models all rows do. */
+/* Friction in the whole tangent space has entries everywhere; in small models all rows do. */
 static void family_dofs(system_t *s, family *fam)
 {
     enum { SMALL = 6 };
@@ -508,7 +508,7 @@ static void contact_dofs(const family *fam, contact *c)
     }
 }
 
-/* entries of a dof that stands there twice belong to its first place */
+/* Entries of a dof that occurs twice are added at its first place. */
 static void fold_row(const contact *c, double *row)
 {
     for (int k = 1; k < c->n; k++)
@@ -625,7 +625,7 @@ static size_t places_put(const terms *t, matrix_place *to)
     return n;
 }
 
-/* where the outputs of matrix terms lie, looked up once */
+/* The places of the outputs of matrix terms, looked up once. */
 static void places_keep(system_t *s, terms *t, const matrix_shape *shape)
 {
     for (size_t i = 0; shape->kind == MATRIX_SPARSE && i < t->n; i++) {
@@ -802,7 +802,7 @@ static double *term_lanes(system_t *s, term *t)
     return t->batch;
 }
 
-/* Runs a kernel for contacts side by side; its constants are put. */
+/* Runs a kernel for contacts side by side; its constants must be set. */
 static void contacts_run(system_t *s, const term *t, contact *const *c, int count)
 {
     const kernel *k = t->k;
@@ -864,8 +864,8 @@ static void gradient(system_t *s, contact *c)
         fold_row(c, c->H);
 }
 
-/* ---- friction on a given slip ---- */
-/* 1 over the square of each column of S, so that dofs count alike in all units; 0: no slip there */
+/* ---- friction with a given slip ---- */
+/* 1 over the square of each column of S, so that dofs have equal weight in all units; 0: no slip there. */
 static double column_weight(const double *S, int k, int n, int j)
 {
     double all = 0;
@@ -897,8 +897,8 @@ static bool normal_of_few(const double *G, const double *b, int k, double *nu)
     return true;
 }
 
-/* S as given, nslip x n in out; nu (nslip) with nu.S = H if the slip is a full relative velocity, of which
- * only the part across nu is used */
+/* S as given by the model, nslip x n in out; nu (nslip) with nu.S = H if the slip is a full relative
+   velocity, of which only the part across nu is used. */
 static inline __attribute__((always_inline)) bool slip_normal_of(const double *S, const double *H, int k,
                                                                  int n, double spanned, double *nu)
 {
@@ -932,7 +932,8 @@ static inline __attribute__((always_inline)) bool slip_normal_of(const double *S
     return off <= spanned * all;
 }
 
-/* Two points in space: where the slip begins with the rates of the first one, its normal is the row there. */
+/* Two points in space: if the rates of the first one are the first columns of the slip, its normal is the row
+   there. */
 static bool slip_normal_first(const double *S, const double *H, double *nu)
 {
     enum { SPACE = 3, DOFS = 12 };
@@ -955,7 +956,7 @@ static bool slip_normal_first(const double *S, const double *H, double *nu)
     return all > 0 && off <= SPANNED_SQUARE * all;
 }
 
-/* loops of fixed length, in the plane and in space */
+/* Loops of fixed length, in the plane and in space. */
 static bool slip_normal(const double *S, const double *H, int k, int n, double spanned, double *nu)
 {
     if (k == 2)
@@ -965,7 +966,7 @@ static bool slip_normal(const double *S, const double *H, int k, int n, double s
     return slip_normal_of(S, H, k, n, spanned, nu);
 }
 
-/* d orthonormal vectors across nu in k dimensions, rows of E */
+/* Finds d orthonormal vectors across nu in k dimensions, as rows of E. */
 static int across(const double *nu, int k, double *E)
 {
     double l2 = vec_dot(nu, nu, k);
@@ -1021,8 +1022,9 @@ static void slip_raw(system_t *s, contact *c, double *S)
         fold_row(c, S + (size_t)i * (size_t)c->n);
 }
 
-/* Two directions across a normal may be any pair in their plane: the pair nearest to the one before, so that
-   neither impulses nor means over a step see them jump.  E has them as rows; before: as columns, or 0. */
+/* Two directions across a normal may be any pair in their plane: takes the pair nearest to the previous one,
+   so that they do not jump for impulses and means over a step. E has them as rows; before: as columns, or 0.
+   */
 static void slip_frame_goes_on(const double *before, int k, double *E)
 {
     double a[4] = { 0 }, c, s, flip;
@@ -1042,7 +1044,7 @@ static void slip_frame_goes_on(const double *before, int k, double *E)
     }
 }
 
-/* S = E S_raw in place, two rows of three */
+/* S = E S_raw in place, from three rows to two. */
 static void rows_across(double *S, const double *E, int n)
 {
     enum { STEP = sizeof(four) / sizeof *S };
@@ -1059,7 +1061,7 @@ static void rows_across(double *S, const double *E, int n)
     }
 }
 
-/* show is k x d: the d directions as columns; S, as given, becomes show^T S in place */
+/* show is k x d: the d directions as columns; the given S becomes show^T S in place. */
 static void slip_across(contact *c)
 {
     int k = c->fam->nslip, n = c->n, had = c->d;
@@ -1082,7 +1084,7 @@ static void slip_across(contact *c)
     }
 }
 
-/* s0: the slip at q' = 0; it lies at reg, `step` numbers from register to register */
+/* s0: the slip at q' = 0; its values are at reg, `step` numbers from register to register. */
 static void offset_put(contact *c, const double *reg, size_t step)
 {
     const tape *t = &c->fam->slip_offset.k->tape;
@@ -1103,7 +1105,7 @@ static void slip_offset(system_t *s, contact *c)
 }
 
 /* ---- rows of many contacts of a family, their kernels in lanes ---- */
-/* May they be run in lanes? */
+/* Can they be run in lanes? */
 static bool lanes_fit(const term *t)
 {
     return t->k && !t->move && !t->where;
@@ -1219,7 +1221,7 @@ static void tangent_vector(system_t *s, contact *c, const double *M, double *w, 
         w[j] /= l;
         Mw[j] /= l;
     }
-    /* in the plane of one particle the components are those of a unit vector */
+    /* in the plane of a single particle, components refer to a unit vector */
     double lw = sqrt(vec_dot(w, w, n)), lf = sqrt(vec_dot(Mw, Mw, n));
     if (c->fam->shown == c->d) {
         c->show[i * c->d + i] = lw;
@@ -1254,7 +1256,8 @@ static void tangent_rows(system_t *s, contact *c, const double *M)
             continue;
         for (int i = 0; i < n; i++)
             w[i] = (i == j) - nm[i] * c->H[j] / hh;
-        /* against those before it: S rows are M w_i, so that their products with w are the kinetic ones */
+        /* orthogonal to the previous ones: rows of S are M w_i, so their products with w are the kinetic ones
+         */
         for (int i = 0; i < d; i++) {
             double k = vec_dot(c->S + (size_t)i * n, w, n);
             factor_solve(&s->minv, c->S + (size_t)i * n, s->w3);
@@ -1266,7 +1269,8 @@ static void tangent_rows(system_t *s, contact *c, const double *M)
 
 /* ---- initial values on their constraints ---- */
 
-/* the violation of the gap (or, for equalities, of its rate), and the size of its terms */
+/* The violation of the gap (or of its rate, for equalities and constraints on rates); *size: that of its
+ * terms. */
 static double start_miss(system_t *s, contact *c, const double *x, bool rates, double *size)
 {
     contact_relation kind = c->fam->f->relation;
@@ -1283,8 +1287,7 @@ static double start_miss(system_t *s, contact *c, const double *x, bool rates, d
     return kind == REL_GAP ? fmin(gap, 0) : gap;
 }
 
-/* what moves a dof, by its mass: 1 over the diagonal of the mass matrix; where that is none, all count alike
- */
+/* The mobility of each dof: 1 over the diagonal of the mass matrix; without masses, all are equal. */
 static void start_lightness(system_t *s, double *light)
 {
     arena_pos mark = arena_mark(s->a);
@@ -1297,7 +1300,7 @@ static void start_lightness(system_t *s, double *light)
     arena_release(s->a, mark);
 }
 
-/* gradient of the gap, by what moves each dof, squared */
+/* The squared gradient of the gap, weighted with the mobilities. */
 static double start_give(const contact *c, const double *light)
 {
     double hh = 0;
@@ -1368,7 +1371,7 @@ static void start_move(system_t *s, double *x, bool rates)
     s->start_by = worst;
 }
 
-/* the first constraint of rates that the initial rates violate */
+/* The first constraint on rates that the initial rates violate. */
 static void start_missed(system_t *s, const double *v)
 {
     double size;
@@ -1464,8 +1467,8 @@ double contact_bias(system_t *s, contact *c)
     return term_value(&c->fam->bias, &s->in, c->index);
 }
 
-/* With fixed directions: their rotation would add terms of second order in the slip, and the slip is 0
- * where this matters. */
+/* With constant directions: their rotation would add terms of second order in the slip, and the slip is 0
+   where this is used. */
 void contact_slip_bias(system_t *s, contact *c, double *out)
 {
     const term *t = &c->fam->slip_bias;
@@ -1485,7 +1488,7 @@ const char *contact_name(const contact *c, arena *a)
     text s = { .a = a };
     text_puts(&s, f->name);
     if (f->nindex > f->over.n)
-        return s.at; /* a member that was written out has its indices in its name */
+        return s.at; /* a member that was defined separately has its indices in its name */
     for (int k = 0; k < f->nindex; k++)
         text_printf(&s, "%s%d", k ? ", " : "[", (int)c->index[index_first_own(f) + k]);
     if (f->nindex)
@@ -1508,7 +1511,7 @@ const char *dof_name(const program *p, int k, arena *a)
     return t.at;
 }
 
-/* is row k that of the statement, and the only one of its member? */
+/* Does the statement set row k, and no other row in the same member? */
 static bool kernel_gives(const kernel *m, int k)
 {
     int32_t index[MAX_INDEX] = { 0 };

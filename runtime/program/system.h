@@ -15,7 +15,7 @@ typedef struct reading {
 typedef struct term {
     const kernel *k; /* NULL: absent */
     double *reg, *where;
-    /* one member, parameters put: what else it reads; move NULL: gathered as a whole */
+    /* one member, with parameters set: what else it reads; move NULL: all inputs are gathered */
     const reading *move;
     uint32_t nmove;
     int32_t time, speed; /* registers of these; -1: they are not read */
@@ -40,7 +40,7 @@ typedef struct family {
     int shown;    /* components kept in results */
     /* H and S; d gap/dt and the part of the slip that is free of q' never change */
     bool rows_fixed, offset_fixed;
-    bool still;          /* nor do its laws */
+    bool still;          /* and so are its laws */
     size_t first, count; /* its members among the contacts */
     /* The dofs that its rows have entries at, for a member, and which of them each output of the gradient and
      * of the slip map belongs to; NULL: rows have entries at all dofs. */
@@ -54,7 +54,7 @@ typedef struct family {
 typedef struct contact {
     /* what every step reads */
     family *fam;
-    double *gap; /* one of an array that is read as a whole */
+    double *gap; /* points into an array that is read as a whole */
     int n;       /* entries of a row: at the dofs dof[0..n), all of them where it is NULL */
     int d;       /* tangent components of the step problem */
     int *dof;
@@ -65,7 +65,7 @@ typedef struct contact {
     /* which member it is */
     int64_t member;
     int32_t index[MAX_INDEX];
-    bool repeats;       /* a dof stands in it twice; only the first place of it is used */
+    bool repeats;       /* a dof occurs in it twice; only its first place is used */
     double *show;       /* shown x d: slip and friction in the components that are shown */
     double *show_force; /* the same for forces (differs in the kinetic metric) */
     double bias;        /* where it is constant */
@@ -134,7 +134,7 @@ static inline double term_value(const term *t, const inputs *in, const int32_t *
     return t->reg[t->k->tape.out[0]];
 }
 bool term_member(const term *t, const int32_t *index);
-term term_new(arena *a, const kernel *k); /* registers with the constants put */
+term term_new(arena *a, const kernel *k); /* registers with constants set */
 /* How matrices and rows are stored: in full, or by their structure; then contacts of near pairs (near.h)
  * are not listed. */
 typedef enum { STORE_WHOLE, STORE_SPARSE } storage;
@@ -168,7 +168,8 @@ void system_mass(system_t *s, double *M); /* at the instant, in mass_shape */
 void system_force(system_t *s, double *f);
 void system_jacobian(system_t *s, double *Fq, double *Fv); /* in step_shape */
 double system_sum(system_t *s, const terms *e);            /* sum of all outputs: energies */
-/* Forces without potential at the instant, into f (zeros where there are none); the power of no dof. */
+/* Forces without potential at the instant, into f (zeros if there are none); returns the power that belongs
+   to no dof. */
 double system_driving(system_t *s, double *f);
 static inline bool mass_diagonal(const system_t *s)
 {
@@ -243,6 +244,6 @@ void contact_slip_bias(system_t *s, contact *c, double *out); /* d slip/dt with 
 /* "touch[3, 7]", in the arena. */
 const char *contact_name(const contact *c, arena *a);
 const char *dof_name(const program *p, int k, arena *a);
-/* the statement that gives dof k its mass; else where the dof stands */
+/* The statement that gives dof k its mass; otherwise the declaration of the dof. */
 span mass_where(const program *p, int k);
 #endif
