@@ -78,7 +78,7 @@ static bool header_find(input *in)
     return false;
 }
 
-/* the bytes of the header, 0: not all there; SIZE_MAX: it is none */
+/* Length of the header; 0: it is not complete; SIZE_MAX: it is not a header. */
 static size_t header_size(const input *in)
 {
     for (size_t k = 0; k < in->n && k < HEADER_MAX; k++) {

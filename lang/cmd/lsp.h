@@ -41,7 +41,7 @@ typedef struct server {
     bool markdown, hierarchical, label_offsets;
     bool may_yield, yielded; /* a check may be abandoned when a message arrives; it was */
     double began;
-    json_t *asked; /* id of the request at hand */
+    json_t *asked; /* id of the current request */
 } server;
 
 /* ---- lsp.c ---- */
@@ -74,7 +74,7 @@ json_t *document_range(document *d, size_t begin, size_t end);
 char *path_uri(const char *path);    /* freed by the caller */
 char *uri_path(const char *uri);     /* so is this; NULL: it names no file */
 json_t *text_json(const char *text); /* a string, whatever the bytes are */
-/* The session that holds the text as it is now; NULL: there is none (memory), or it was given up. */
+/* The session that contains the current text; NULL: there is none (memory), or it was given up. */
 cdl *document_session(server *v, document *d);
 cdl *text_session(server *v, const document *d, const char *text, size_t len);
 void documents_say(server *v);   /* sends diagnostics that are due */

@@ -158,7 +158,7 @@ static char *joined(const char *a, const char *between, const char *b)
     return s;
 }
 
-/* the message with its hints, and where it stands when that is another file */
+/* the message with its hints, and its place if that is in another file */
 static json_t *diagnostic_message(document *d, const cdl_diagnostic *e)
 {
     char *text = joined(e->message, "", "");
@@ -369,7 +369,8 @@ static char *renamed(const document *d, const cdl_use *use, size_t n, const char
     return text;
 }
 
-/* a new name must not stand for something else already: the text has as many errors and uses as before */
+/* A new name must not refer to something else already: the text must have the same errors and uses as before.
+ */
 static const char *rename_wrong(question *q, const cdl_use *use, size_t n, const cdl_use *at,
                                 const char *name)
 {
@@ -504,7 +505,7 @@ static json_t *edits_to(document *d, const char *out, size_t n)
     return edits;
 }
 
-/* a text with syntax errors is left as it is */
+/* a text with syntax errors is left unchanged */
 static json_t *formatting(question *q)
 {
     cdl_status st;

@@ -10,10 +10,10 @@
 #include "lsp.h"
 
 enum {
-    FILES_MAX = 2000,    /* that are looked at */
+    FILES_MAX = 2000,    /* limit of the files that are read */
     ENTRIES_MAX = 50000, /* of folders, models or not */
     DEPTH_MAX = 8,       /* of folders */
-    FILE_BYTES = 4 << 20 /* a longer text is none that people write */
+    FILE_BYTES = 4 << 20 /* longer texts are not written by people */
 };
 
 /* ---- files ---- */
@@ -168,7 +168,7 @@ static void text_search(searched *x, document *d, cdl *s)
     json_object_set_new(x->found, d->uri, list);
 }
 
-/* Is it worth to look at the text?  It names the thing, and uses other texts. */
+/* Must the text be searched? Only if it contains the name, and uses other texts. */
 static bool may_use(const searched *x, const char *text, size_t len)
 {
     return memmem(text, len, x->name, strlen(x->name)) && memmem(text, len, "use", 3);

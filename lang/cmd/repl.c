@@ -254,7 +254,7 @@ static int replaced(const repl_state *r, size_t k)
     }
     return 0;
 }
-/* the file of an example by its name, with its ending or without; NULL: there is none */
+/* The file of an example by its name, with or without its ending; NULL: there is none. */
 static char *example_path(repl_state *r, const char *name)
 {
     size_t n = strlen(name);
@@ -418,7 +418,7 @@ static void do_type(repl_state *r, const char *arg)
     note(r, CDL_USAGE);
 }
 
-/* the session begins anew with all inputs but the last */
+/* Restarts the session with all inputs except the last. */
 static void do_undo(repl_state *r, const char *arg)
 {
     cdl_status st;
@@ -502,7 +502,7 @@ static void draw(const double *y, size_t n)
     }
 }
 
-/* by gnuplot, over time where there are as many times; 0 when it is not there */
+/* Draws with gnuplot, over time if there are as many times; 0 if gnuplot is not installed. */
 static int draw_gnuplot(repl_state *r, const double *y, size_t n)
 {
     size_t times = 0;

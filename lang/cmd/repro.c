@@ -577,7 +577,7 @@ static const json_t *file_of(const json_t *m, const char *path)
     return NULL;
 }
 
-/* a file whose bytes differ: by its numbers, where the first one is still there as it was */
+/* A file whose bytes differ: compares numbers, if the original file still exists unchanged. */
 static void file_explain(findings *f, const json_t *was, const char *dir, const char *scratch)
 {
     const char *name = json_text(was, "path");

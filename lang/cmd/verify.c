@@ -63,7 +63,7 @@ static double *part_add(columns *c, const char *name, size_t len, size_t part, s
 }
 
 /* ---- CSV ---- */
-/* the end of a field; a name with a comma stands in quotes */
+/* The end of a field; a name with a comma is in quotes. */
 static const char *field_end(const char *p, const char *end)
 {
     int quoted = 0;
@@ -401,7 +401,7 @@ static int defines(const char *text, const char *model)
     return 0;
 }
 
-/* A model stands in the main text or in a module that it uses. */
+/* A model is in the main text or in a module that it uses. */
 static int may_hold(const json_t *sources, const json_t *text, const char *model)
 {
     int main_text = !strcmp(json_text(text, "role"), "main") || !strcmp(json_text(text, "role"), "text");
@@ -415,7 +415,7 @@ static int may_hold(const json_t *sources, const json_t *text, const char *model
     return main_text;
 }
 
-/* The run of a manifest that the file fits best: a file does not say which one it is of. */
+/* The run of a manifest that fits the file best: a file does not contain the number of its run. */
 static verdict verify_runs(const options *o, const columns *c, const json_t *m)
 {
     const json_t *sources = json_object_get(m, "sources"), *runs = json_object_get(m, "runs");

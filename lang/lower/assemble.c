@@ -79,7 +79,7 @@ static kernels plan_role(work *w, const role *r, bool row, bool col)
     return k;
 }
 
-/* A vec of one more output for the kernel at hand. */
+/* A vec of one more output for the current kernel. */
 typedef vec(ir_ref) outputs;
 typedef struct {
     outputs out;

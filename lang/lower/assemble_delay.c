@@ -26,7 +26,7 @@ struct delays {
     delay_program *p;
     past_uses use;
     vec(integral_use) integral;
-    const index_names *over; /* of the formula at hand */
+    const index_names *over; /* of the current formula */
     /* where its past values go */
     past_uses *into;
     int32_t *count;
@@ -238,7 +238,7 @@ static bool is_bound(const ir_input *in, void *ud)
     return in->kind == IN_BOUND;
 }
 
-/* d/ds of what a history says */
+/* d/ds of the given history. */
 static ir_ref rate_of(delays *d, ir_ref f)
 {
     ir_ref *in;

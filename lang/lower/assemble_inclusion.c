@@ -43,7 +43,7 @@ typedef struct work {
     vec(wintegral) integral;
     int32_t nset;
     bool joint; /* selections are solved for together */
-    /* of the member at hand */
+    /* of the current member */
     const int32_t *index;
     int nindex;
     map64 fresh; /* model's set number -> ours + 1, for that member */
@@ -65,7 +65,7 @@ static void refuse(work *w, span at, const char *why)
 /* ---- members ---- */
 static ir_ref concrete(work *w, ir_ref f);
 
-/* The selections of a set, for the member at hand: numbered anew for each member. */
+/* The selections of a set for the current member, numbered separately for each member. */
 static int32_t set_number(work *w, int32_t number)
 {
     for (size_t k = 0; k < w->m->sets.n; k++) {
@@ -94,7 +94,7 @@ static ir_ref bound_first(ir *g, ir_ref input, void *ud)
     return ir_input_of(g, input)->kind == IN_BOUND ? ir_in(g, (ir_input){ .kind = IN_BOUND }) : IR_NONE;
 }
 
-/* An integral over the past, for the member at hand; its variable becomes number 0. */
+/* An integral over the past for the current member; its variable becomes number 0. */
 static ir_ref integral_concrete(work *w, int32_t number)
 {
     const mintegral *x = &w->m->integrals.at[number];

@@ -192,7 +192,7 @@ static void factor_drop(monomial *m, int i, int power)
     m->n--;
 }
 
-/* k sin(u)^2 X + k cos(u)^2 X -> k X, for one pair; false when there is none. */
+/* k sin(u)^2 X + k cos(u)^2 X -> k X, for one pair; false: there is none. */
 static bool join_squares(collector *c, poly *p)
 {
     for (int i = 0; i < p->n; i++)

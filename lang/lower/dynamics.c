@@ -35,7 +35,7 @@ typedef struct work {
     arena *a;
     dynamics *dy;
     vec(fact) fact; /* of each node */
-    uint32_t stamp; /* of the walk at hand, in fact.mark */
+    uint32_t stamp; /* of the current walk, in fact.mark */
     vec(ir_ref) stack, inputs;
     vec(summand) todo, sum;
     vec(slope) slope;
@@ -446,8 +446,8 @@ static void power_of_time(work *w, const mfamily *f, ir_ref energy, bool minus)
         role_add(w, &w->dy->power, &f->over, f->at, NULL, NULL, w->slope.at[0].d, minus);
 }
 
-/* T = T2 + T1 + T0 by powers of the rates.  Lagrange's equations give d/dt (T2 - T0 + V) = Q.q' + dV/dt -
-   dT/dt (partial derivatives), so T2 + V gains d/dt T0 - dT/dt besides. */
+/* T = T2 + T1 + T0 by powers of the rates. Lagrange's equations give d/dt (T2 - T0 + V) = Q.q' + dV/dt -
+   dT/dt (partial derivatives), so T2 + V also gains d/dt T0 - dT/dt. */
 static void kinetic_power(work *w, const mfamily *f, ir_ref T)
 {
     ir_ref T0 = ir_substitute(w->g, T, rates_to_zero, NULL);
@@ -781,7 +781,7 @@ static void contact_gap(work *w, const mcontact *c, contact_form *f)
     }
     if (!gap_past(w, c))
         return;
-    /* time stands in the times of past values too */
+    /* the times of past values contain time too */
     if (on(w, c->gap) & (ON(IN_PAST_Q) | ON(IN_PAST_V))) {
         f->rate = ir_substitute(w->g, ir_time_derivative(w->g, c->gap), rates_to_zero, NULL);
         fixed = false;

@@ -17,7 +17,7 @@ typedef struct node {
     ir_ref ref;
     uint8_t nargs;
     bool uniform, kept, done; /* uniform: the same for all members (of a family); kept: to the end */
-    bool above_slow;          /* an operand is slow, or stands above one */
+    bool above_slow;          /* an operand is slow, or depends on a slow one */
 } node;
 
 typedef struct emitter {

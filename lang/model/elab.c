@@ -458,7 +458,7 @@ static bool rotation_of(const model *m, const index_names *over, const ir_input 
     return true;
 }
 
-/* `A` or `A'` as it is written, not as a matrix or a formula */
+/* `A` or `A'` as written, not as a matrix or a formula. */
 static bool is_rotation(const value *v)
 {
     return v->kind == V_DOFS && v->dofs.dof->rotation && v->dofs.given == v->dofs.dof->ndim;

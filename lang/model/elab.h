@@ -7,7 +7,7 @@
 
 /* The gap between shapes in the current constraint. */
 typedef struct touching {
-    mclass *of; /* of the constraint; NULL: there is none */
+    mclass *of; /* of the current constraint; NULL: there is none */
     const ast *node;
     bool used; /* it contains a gap between shapes: */
     int slots, dim;
@@ -22,7 +22,7 @@ typedef struct elab {
     const override *set;
     size_t nset;
     vec(mclass *) found;      /* in the order of discovery */
-    const struct nest *loops; /* around the statement at hand */
+    const struct nest *loops; /* around the current statement */
     /* the first energy with a dimension: the others have the same */
     const ast *energy;
     dim energy_unit;
@@ -88,7 +88,7 @@ enum {
 /* left - right of an equation or a constraint, sizes and dimensions checked */
 bool both_sides(elab *e, scope *in, const ast *l, const ast *r, const char *what, span at, value *out);
 family_body constraint_body;
-/* friction without a slip, where there are bodies that the gap does not read */
+/* Friction without a given slip, if there are bodies that the gap does not read. */
 void slip_missing_warn(elab *e, const mcontact *k);
 
 void elab_params(elab *e, mclass *c); /* defaults and part arguments -> m->defaults */

@@ -78,7 +78,7 @@ static void param_default(elab *e, mclass *c, mparam *p)
         param_family(e, c, &c->inst, p->decl->kid[1], p, class_own_instance(c), &v);
 }
 
-/* the instance of a part's class that stands at the part's index in the container's instance at hand */
+/* The instance of a part's class at the part's index in the current instance of the container. */
 static address part_instance(elab *e, mclass *c, const mpart *p, const index_names *over, scope *in)
 {
     address holder = instance_at(c, in), a = { .base = p->first + holder.base * p->per };
@@ -376,7 +376,7 @@ static void init_item(elab *e, mclass *c, const ast *item)
         over_nest(e, c, &n, item, init_indexed_body);
 }
 
-/* the dimension of a dof is that of its initial value, which is looked at when the dof is first met */
+/* The dimension of a dof is that of its initial value, which is evaluated when the dof is first used. */
 value dof_unit_of(elab *e, mclass *c, mdof *d)
 {
     if (d->size == 0 && d->ndim == 0)
@@ -485,8 +485,8 @@ typedef struct {
     elab *e;
     in_kind kind;     /* IN_Q: values, IN_V: rates */
     int32_t *pending; /* families yet to come that give the dof a value */
-    uint8_t *early;   /* one of them stands before, and waits */
-    int32_t *own;     /* members of the family at hand that do, while it is looked at */
+    uint8_t *early;   /* one of these families comes earlier in the order, and waits */
+    int32_t *own;     /* temporary: members of the current family that give the dof a value */
 } init_order;
 
 static int64_t each_slot(const mfamily *f, const address *at, int32_t *slots, int change)

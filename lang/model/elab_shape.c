@@ -180,8 +180,7 @@ static ir_vec cross(elab *e, ir_vec a, ir_vec b)
     return out;
 }
 
-/* Both ends as disks, whose lowest points are where it touches, and points around both rims, on which it
- * stands. */
+/* Both ends as disks, whose lowest points may touch, and points around both rims, on which it can stand. */
 static void cylinder_points(elab *e, points *p, ir_vec end, ir_vec axis, ir_ref r)
 {
     enum { AROUND = 4 };
@@ -804,7 +803,7 @@ static bool pairs_listed(const index_names *f, const placed *a, const placed *b)
     return a0 != a1 && b0 != b1 && a0 != b0;
 }
 
-/* What is held of pairs that are listed lies by their places; the first place is nobody's. */
+/* Data of listed pairs are stored by place; the first place is not used. */
 static void features_listed(elab *e)
 {
     address *to = &e->touch.pair.features;
@@ -971,8 +970,8 @@ static bool round_times(elab *e, const placed *b, ir_vec v, ir_vec *to)
     return false;
 }
 
-/* A round along a normal n: how far it reaches (k, sqrt(dot(n, E n))), the point that reaches so far (E n/k),
-   both times what it counts; E s and E t over k. */
+/* The added shape along a normal n: its extent (k, sqrt(dot(n, E n))) and its extreme point (E n/k), both
+   times `counts`; E s and E t over k. */
 typedef struct {
     bool any;
     ir_ref k;
@@ -988,7 +987,7 @@ static reach reach_of(elab *e, const placed *b, ir_ref counts, ir_vec n, const i
         return r;
     ir_ref square = dot(e, d, n, point);
     if (b->s->kind ==
-        SHAPE_CYLINDER) { /* by what lies across its axis, which is almost nothing where it stands */
+        SHAPE_CYLINDER) { /* from the part across its axis, which is almost 0 if the cylinder stands */
         ir_ref r2 = ir_op1(e->m->g, OP_SQR, scalar_of(e, &b->set.set.arg[2]));
         square = add(e, over(e, dot(e, d, point, point), r2),
                      mul(e, number(e, CYLINDER_STANDS * CYLINDER_STANDS), r2));
@@ -1150,7 +1149,7 @@ static bool of_member(const ir_input *in, void *ud)
     return in->kind == IN_INDEX;
 }
 
-/* a set that stands in the call is a fixed shape */
+/* a set written in the call is a fixed shape */
 static const shape_scope *shape_fixed(elab *e, const value *set, int axes, span at)
 {
     shape_scope *out = arena_make(e->m->a, shape_scope);

@@ -15,7 +15,7 @@ typedef struct inertias {
     const model *m;
     const double *param;
     sum *of; /* of each dof that is the first of a rotation */
-    /* the member at hand */
+    /* the current member */
     const index_names *over;
     int32_t ix[MAX_INDEX];
 } inertias;

@@ -80,8 +80,8 @@ const mclass *model_instances(const model *m, const index_names *over)
     return NULL;
 }
 
-/* Is it the instance that the family at hand runs over?  Then its names need no prefix, as in the text of the
- * model. */
+/* Is it the instance over which the current family runs? Then its names need no prefix, as in the text of the
+   model. */
 static bool is_own_instance(const naming *k, const mclass *of, const address *inst)
 {
     if (model_instances(k->m, k->over) != of || inst->base || inst->stride[0] != 1)

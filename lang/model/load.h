@@ -12,7 +12,7 @@ typedef struct def {
     def_kind kind;
     sym name;
     const ast *at;     /* MODEL, FN, BIND, PARAM_ITEM, USE or RUN */
-    module *in, *used; /* where it stands; DEF_MODULE: what it stands for */
+    module *in, *used; /* its place; DEF_MODULE: the module that it names */
     enum { DEF_FRESH, DEF_BUSY, DEF_READY } state;
     value v;
 } def;
@@ -52,7 +52,7 @@ typedef struct modules {
     vec(module *) all;
 } modules;
 
-/* Where files of the library lie: one folder or two, in the order they are looked for. */
+/* Folders of the library: one or two, in the order in which they are searched. */
 size_t library_folders(const modules *l, const char *dirs[2]);
 /* An empty module for texts. */
 module *module_new(modules *l, const char *path);
@@ -65,7 +65,8 @@ bool load_bytes(modules *l, const file_root *in, const char *name, const char *s
 void module_place(modules *l, module *m, const char *path);
 /* The file that the user named, parsed into the module; false when it could not be read. */
 bool module_read_file(modules *l, module *m, const char *path, span at);
-/* A file beside the one that names it: its path in messages, and its path below the folder of the module. */
+/* A file relative to the one that names it: its path in messages, and its path below the folder of the
+   module. */
 const char *module_beside(arena *a, const module *m, const char *name, const char **within);
 module *module_of(scope *s); /* whose scope it is, or NULL */
 /* Notes that a model of the module read that file. */

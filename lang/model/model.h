@@ -30,9 +30,9 @@ typedef struct mparam {
     double lo, hi;
     bool has_default, structural;
     double fixed;
-    /* An input, set by the calling program during a run, is a cubic in time: element k is value + s*(c[3*k]
-       + s*(c[3*k + 1] + s*c[3*k + 2])), s = t - c[3*size], where c begins at parameter `input`.  0: it is
-       none. */
+    /* An input, set by the calling program during a run, is a cubic in time: element k is value + s*(c[3*k] +
+       s*(c[3*k + 1] + s*c[3*k + 2])), s = t - c[3*size], where c begins at parameter `input`. 0: it is not an
+       input. */
     int32_t input;
 } mparam;
 typedef struct mdof {
@@ -59,14 +59,14 @@ typedef struct mlet {
    ellipsoid followed by its matrix. */
 typedef struct mshape {
     sym name;
-    const ast *decl; /* NULL: a set that stands in a constraint */
+    const ast *decl; /* NULL: a set that is part of a constraint */
     span at;
     const char *set; /* "box" */
     shape_kind kind;
     int dim, npoint;
     int32_t table, size;
     int number;      /* among model.shapes, from 1; 0: in no pair so far */
-    mclass *of;      /* whose instances carry it; NULL: a set that stands in a constraint */
+    mclass *of;      /* whose instances carry it; NULL: a set that is part of a constraint */
     ir_ref pose[12]; /* place and attitude, dim + dim^2 formulas over the instances */
     enum { SHAPE_NEW, SHAPE_BUSY, SHAPE_WRONG, SHAPE_KNOWN } state; /* busy: being made */
     value fixed; /* without decl, and where it was read from a file */
@@ -91,7 +91,7 @@ struct mclass {
     vec(mparam *) params;
     vec(mdof *) dofs;
     vec(mpart *) parts;
-    scope *outer;     /* the scope the model stands in */
+    scope *outer;     /* the scope that contains the model */
     index_names inst; /* the instance as an index; n == 0 when there is one instance only */
     void *work;       /* of the elaboration */
 };
@@ -172,8 +172,8 @@ typedef struct mcontact {
     ir_ref slip[MAX_SLIP];
     int nslip;
     bool slip_given;
-    /* between shapes: how many points may touch, the last index of `over` then, 0 where there is one; where
-       they are and the normal there, dim formulas each */
+    /* between shapes: number of points that may touch, then the last index of `over`; 0 if there is only one.
+       Their places and the normal there, dim formulas each. */
     int slots, dim;
     ir_ref *point, *facing;
     mpair pair;
@@ -339,8 +339,8 @@ typedef struct override {
     bool input; /* the parameter is an input; value does not count */
 } override;
 
-/* Checks and lowers a model with its defaults and the overrides.  Errors go to d; NULL when there were any.
- * outer: the scope the model stands in. */
+/* Checks and lowers a model with its defaults and the overrides. Errors go to d; NULL if there were any.
+   outer: the scope that contains the model. */
 model *model_build(arena *a, symtab *names, diags *d, scope *outer, const ast *decl, const override *set,
                    size_t nset);
 /* Whether a parameter of the model is structural (its value decides sizes): found while building. */
@@ -364,10 +364,11 @@ const mclass *model_instances(const model *m,
 bool model_check_laws(const model *m, const double *param);
 /* Position of a member in the order of nested loops, -1 when it is not one. */
 int64_t index_rank(const index_set *s, const int32_t *index);
-extern const char *const contact_keys[];         /* attributes of a constraint; NULL at the end */
-extern const char *const *const contact_words[]; /* of each: the words that it takes beside laws, or NULL */
-extern const char *const dof_spaces[];           /* where degrees of freedom lie; NULL at the end */
-const char *shape_set_name(size_t k);            /* sets attached to bodies; NULL after the last */
+extern const char *const contact_keys[]; /* attributes of a constraint; NULL at the end */
+/* of each: the words that it accepts in addition to laws, or NULL */
+extern const char *const *const contact_words[];
+extern const char *const dof_spaces[]; /* where degrees of freedom lie; NULL at the end */
+const char *shape_set_name(size_t k);  /* sets attached to bodies; NULL after the last */
 
 /* Stable text: declarations, families, formulas (`cdl show model`, `show ir`, `show jacobian`). */
 void model_dump(text *out, const model *m);

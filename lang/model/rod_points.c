@@ -147,7 +147,7 @@ static bool points_read(reader *r, numbers *out)
     return true;
 }
 
-/* the module of the model that the text stands in */
+/* The module that contains the text of the model. */
 static module *module_around(const elab *e, const ast *x)
 {
     for (size_t k = 0; k < e->found.n; k++)

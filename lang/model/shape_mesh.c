@@ -10,7 +10,7 @@ enum { MESH_POINTS = 5000 };
 
 typedef struct {
     model_file file;
-    size_t at, word, end; /* where to go on; the last word */
+    size_t at, word, end; /* next position; the last word */
     numbers points;
 } mesh;
 
@@ -113,7 +113,7 @@ static uint32_t whole_at(const char *s)
     return (uint32_t)b[0] | (uint32_t)b[1] << 8 | (uint32_t)b[2] << 16 | (uint32_t)b[3] << 24;
 }
 
-/* its length says so: a header, how many triangles, 50 bytes for each */
+/* recognised by its length: a header, the number of triangles, 50 bytes for each */
 static bool stl_binary(const mesh *m)
 {
     return m->file.len >= STL_HEAD + 4 &&

@@ -189,7 +189,7 @@ static void put_shapes(text *t, frames *f, int64_t sample)
     text_puts(t, "</DataArray>\n</Points>\n");
     put_cells(t, "Polys", &all.corner, &all.end);
     text_puts(t, "<CellData Scalars=\"body\">\n");
-    put_wholes(t, "body", &body); /* 0: one that stands still, or whose body is not saved */
+    put_wholes(t, "body", &body); /* 0: it is fixed, or its body is not saved */
     put_wholes(t, "shape", &shape);
     text_puts(t, "</CellData>\n");
     put_end(t);
@@ -339,7 +339,7 @@ static void put_contacts(text *t, const frames *f)
 }
 
 /* ---- the series ---- */
-/* all samples, or one every so often, and the last */
+/* All samples, or some at regular intervals, and the last one. */
 static sample_list samples_of(const frames *f, double every)
 {
     sample_list all = { 0 };

@@ -15,7 +15,7 @@
 #include "output/viewer_page.h"
 
 enum {
-    PAGE_FRAMES = 1200, /* at most, and as few as 120 where there are many bodies */
+    PAGE_FRAMES = 1200, /* at most; as few as 120 if there are many bodies */
     PAGE_FEWEST = 120,
     PAGE_PLACES = 1000000, /* bodies times frames */
     PAGE_IMPACTS = 1000,   /* that have a frame of their own */
@@ -428,7 +428,7 @@ static void put_planes(text *t, const arrows *a, const inputs *in, double *q, do
 
 /* ---- forces of contact: rn times the gradient of the gap, on each body whose place it reads ---- */
 
-/* adds a component to the arrow of its body; arrows of the member at hand begin at `first` */
+/* Adds a component to the arrow of its body; arrows of the current member begin at `first`. */
 static void arrow_add(arrows *a, size_t first, int32_t dof, double f, int status, const double *at)
 {
     arena *mem = a->m->s->tmp;
@@ -516,8 +516,8 @@ typedef struct {
     const results *r;
     text *t;
     size_t n;
-    const char *prefix; /* of the names at hand */
-    bool family;        /* the part at hand is one of several: its number */
+    const char *prefix; /* of the current names */
+    bool family;        /* the current part is one of several: its number */
     int32_t member;
 } series_writer;
 

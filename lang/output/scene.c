@@ -335,7 +335,7 @@ static void scene_try(scene *m, sym name)
     m->bad = false;
 }
 
-/* beside what has a place, numbers are angles and the like */
+/* beside dofs with a position, numbers are angles and the like */
 static void lone_leave_out(scene *m)
 {
     size_t kept = 0;
@@ -348,7 +348,8 @@ static void lone_leave_out(scene *m)
     m->all.n = kept;
 }
 
-/* A rotation beside one body is how that body turns; where nothing has a place its columns are drawn. */
+/* A rotation beside one body is the rotation of that body; if no dof is a position, the columns of the
+   rotation are drawn. */
 static void rotations_add(scene *m, const mclass *top)
 {
     scope *scope_of = m->s->last->top;

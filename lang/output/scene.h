@@ -7,7 +7,7 @@
 
 /* A disk, a box, a point or a corner of a line. */
 typedef struct mover {
-    const char *name; /* for people; "" for corners of lines */
+    const char *name; /* text for labels; "" for corners of lines */
     value v[3];
     int n; /* coordinates that it has; LONE: one number, which moves up and down */
     double r, box[2];
@@ -58,7 +58,7 @@ typedef struct wall_plane {
 typedef struct scene {
     session *s;
     vec(mover) all;
-    wall_list walls; /* at the time last asked for */
+    wall_list walls; /* at the time of the last query */
     vec(solid) solids;
     shapes *seen;     /* all shapes, or NULL */
     int64_t followed; /* samples at which it was found what touches of them, see touching_read */
@@ -66,13 +66,13 @@ typedef struct scene {
     bool whole;       /* all of the run is drawn */
     bool columns;     /* what is in `all` are columns of rotations */
     double radius, pitch;
-    double rod;         /* the radius of the rod at hand */
+    double rod;         /* the radius of the current rod */
     const mclass *kind; /* of the parts that were read last, and the name of their radius or NULL */
     const char *kind_radius;
-    const char *naming; /* of the argument at hand */
-    bool numbered;      /* it is a family of parts: the number of the one at hand */
+    const char *naming; /* of the current argument */
+    bool numbered;      /* it is a family of parts: the number of the current one */
     int32_t number;
-    int wide; /* coordinates of the family at hand */
+    int wide; /* coordinates of the current family */
     int lines;
     bool field;       /* the field of the run is one of the things */
     bool bad, moving; /* moving: the walls */
@@ -107,7 +107,7 @@ stage stage_of(scene *m, double wide_in_pixels);
 void to_pixels(const stage *g, const double *z, double *p);
 double frame_time(const stage *g, int f, int frames);
 
-/* Bases of rotations of a state as it is kept, whose turns are then 0; NULL: there are none. */
+/* Bases of rotations for a stored state, whose small angles are then 0; NULL: there are none. */
 const double *bases_of(arena *a, const program *p, double *q);
 
 /* Of each dof of the run: the body whose coordinate it is, or -1; and which coordinate. */

@@ -38,7 +38,7 @@ static bool reacts(const gap_probe *g, int32_t at, double step)
     return isfinite(after) && after != before;
 }
 
-/* the one mover that a constraint bounds; all.n when there is none, or there are several */
+/* The only moving object that a constraint bounds; all.n if there is none, or several. */
 static size_t bounded(const scene *m, const gap_probe *g, double step)
 {
     size_t found = m->all.n;
@@ -169,7 +169,7 @@ void walls_at(scene *m, const stage *s, double time)
     arena_release(m->s->answer, mark);
 }
 
-/* whether walls move: looked at at a few times */
+/* Do walls move? Checked at a few times. */
 void walls_watch(scene *m, const stage *s)
 {
     enum { LOOKS = 7 };

@@ -684,7 +684,7 @@ void table_take(session *s, const ast *e, const char *bytes, size_t n)
 
 /* ---- the rows of a point ---- */
 
-/* swept names stand before the columns, unless they are among them */
+/* swept names precede the columns, unless they are among them */
 static bool is_listed(const columns *c, const char *name)
 {
     for (size_t k = 0; k < c->list.n; k++)

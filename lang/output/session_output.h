@@ -13,7 +13,7 @@ typedef struct column {
 typedef struct columns {
     session *s;
     const ast *at;
-    const char *name; /* of the expression at hand */
+    const char *name; /* of the current expression */
     bool alone;       /* it is the only one: its table needs no name before those of its columns */
     vec(column) list;
     vec(rows_array) arrays;
@@ -47,8 +47,8 @@ const char *output_path(session *s, const ast *e, const char *ending);
 void column_read(columns *c, const ast *e);
 double column_at(const column *x, int64_t k);
 double column_at_time(const column *x, double t);
-/* Sends the rows of a point to the table of the statement: all, those `every` so often, or those picked.  The
-   block has the rest.  False after an error. */
+/* Sends the rows of a point to the table of the statement: all, those at intervals of `every`, or those
+   picked. The block contains the rest. False after an error. */
 typedef struct rows_wanted {
     double every;
     bool number_blocks, thin;

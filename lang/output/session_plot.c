@@ -1,5 +1,5 @@
-/* session_plot: plots.  The numbers are a CSV file, beside it a gnuplot script, and the picture when gnuplot
- * is there. */
+/* session_plot: plots. The numbers are written as CSV, with a gnuplot script, and the picture if gnuplot is
+   installed. */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -125,7 +125,7 @@ static size_t obstacles_add(session *s, columns *c)
     return c->list.n - before;
 }
 
-/* the graph of an inclusion, and the way the solution goes on it: numbers of one where the other has none */
+/* The graph of an inclusion, and the path of the solution on it: rows of one have no numbers of the other. */
 static bool graph_columns(session *s, const ast *e, columns *c)
 {
     value v = session_eval(s, e);

@@ -227,7 +227,7 @@ BUILTIN(settle_time)
     return v_num(t);
 }
 
-/* taylor(y, t0, n): coefficients of degree 0 .. n to the right of t0 */
+/* taylor(y, t0, n): coefficients of degree 0 .. n just after t0. */
 BUILTIN(taylor)
 {
     const value *y = &arg[0];

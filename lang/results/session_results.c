@@ -700,7 +700,7 @@ static void name_put(void *ud, const char *name)
     text_printf(t, "%s %s", t->n && t->at[t->n - 1] == ':' ? "" : ",", name);
 }
 
-/* what an object of results is, in a line; false when it is none */
+/* Describes an object of results in one line; false: it is none. */
 bool view_show(text *t, const value *v)
 {
     if (inclusion_show(t, v) || status_show(t, v))

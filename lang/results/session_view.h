@@ -23,7 +23,7 @@ typedef struct view {
 
 view *view_new(run *r, view of);
 value view_value(view *v);
-/* numbers beside the times of a run; joined by lines */
+/* numbers for the times of a run; joined by lines */
 value plain_series(const results *r, const double *y, int64_t stride);
 int64_t sample_before(const double *t, int64_t n, double at);
 bool is_dofs(const value *v);
@@ -37,7 +37,7 @@ value contact_value(run *r, size_t k, int32_t inst);
 bool is_contact(const value *v), is_impacts(const value *v), is_points(const value *v);
 bool status_show(text *t, const value *v); /* how often open, stick and slip; false when it is no status */
 bool view_has(const view *v,
-              int64_t member); /* of a constraint: is it the member at hand, or a point of it? */
+              int64_t member); /* of a constraint: is it the current member, or a point of it? */
 size_t impacts_count(const view *v);
 void impacts_put(session *s, const view *v, put_column put, void *ud);
 look contact_not_kept(const view *v, evaluator *ev, span at);

@@ -101,7 +101,7 @@ typedef struct table {
     bool series;
     const char *title, *log, *by, *style; /* plot: of the block; "" when absent */
     number_list marks, shades;            /* plot: points at impacts; intervals in contact, or a surface */
-    int32_t surface;                      /* points on a line of the surface; 0: there is none */
+    int32_t surface;                      /* points on a line of the surface; 0: not a surface */
     vec(const char *) header;
     vec(const char *) labels; /* plot: of the columns, with units */
     vec(rows_array) arrays;
@@ -148,7 +148,7 @@ typedef struct experiment_now {
     const char *draw_name; /* random numbers: for whom, and how many were drawn */
     uint64_t drawn;
     bool seeded;
-    int64_t seed; /* of the experiment at hand */
+    int64_t seed; /* of the current experiment */
 } experiment_now;
 
 /* State of a call. */
@@ -223,7 +223,7 @@ struct cdl {
     record rec;
     table *tables;
     vec(overriding) params;
-    struct symbols *symbols; /* of the text read last, once an editor asked for them */
+    struct symbols *symbols; /* of the text read last, after an editor has requested them */
     embedding embed;
 };
 
@@ -243,7 +243,7 @@ static inline bool session_is(const session *s, int option)
 
 /* ---- session.c ---- */
 file_root session_folder(const session *s);             /* files are written below */
-const char *session_path(session *s, const char *name); /* of a file there, for people */
+const char *session_path(session *s, const char *name); /* name of a file there, for messages */
 void session_out(session *s, const text *t);
 void session_err(session *s, const text *t);
 void session_steer(session *s, const text *t); /* as session_err, with CDL's own colours and controls */
@@ -273,7 +273,7 @@ const char *spent_text(session *s);
  * definitions come first. */
 scope *session_scope(session *s);
 scope *session_input_scope(session *s);
-/* The declaration a name or a path of names (p.ball) stands for; NULL after a report. */
+/* The declaration to which a name or a path of names (p.ball) refers; NULL after a report. */
 const ast *session_model(session *s, const ast *name, scope **outer);
 /* A copy that lasts as long as the arena; a run that it refers to is kept. */
 value session_copy(session *s, arena *a, const value *v);
@@ -300,8 +300,8 @@ bool help_text(session *s, text *t, const char *name); /* the help on a name */
  * each. */
 bool topic_help(session *s, text *t, const char *name);
 void topics_put(text *t);
-/* Names that the statement before the cursor asks for by its form: backends, options, units, attributes,
-   laws. The k-th, NULL after the last; *of: what they are, or CDL_SYMBOL_KINDS: any name may stand here. */
+/* Names that the statement before the cursor requires by its form: backends, options, units, attributes,
+   laws. The k-th, NULL after the last; *of: what they are, or CDL_SYMBOL_KINDS: any name is possible here. */
 const char *name_by_form(const char *statement, size_t k, cdl_symbol_kind *of);
 /* Names of the arguments that a law takes; a 0 does not end them. */
 const char *law_argument(const char *law, size_t k, size_t *len);
@@ -313,7 +313,7 @@ typedef struct symbol {
     span name_at, at;
     const ast *decl;   /* its declaration, or NULL */
     const ast *model;  /* that it is declared in, or NULL */
-    module *in, *used; /* whose text it stands in; MODULE: what it stands for */
+    module *in, *used; /* whose text contains it; MODULE: the module that it names */
     const char *doc;
     int parent;
     bool local; /* an index or an argument */
@@ -331,11 +331,11 @@ typedef struct symbols {
 } symbols;
 symbols *session_symbols(session *s);
 const occurrence *symbols_at(const symbols *x, size_t byte);
-/* What is in force at a byte: offers every name to `put`; objects before a dot are resolved in it. */
+/* Calls `put` for every name in force at a byte; objects before a dot are resolved in it. */
 typedef struct name_scope {
     const ast *model;   /* around the place, or NULL */
     const ast *results; /* the model of the last run before it, or NULL */
-    module *of;         /* whose text that model stands in */
+    module *of;         /* whose text contains that model */
     vec(int) locals;
 } name_scope;
 typedef void (*put_symbol)(void *ud, const symbol *x);
@@ -343,7 +343,7 @@ void scope_at(session *s, size_t byte, name_scope *out);
 void scope_names(session *s, const name_scope *in, put_symbol put, void *ud);
 /* members of the object that text[0..len) names: parts[1].p, floor.impacts, planar */
 void scope_members(session *s, const name_scope *in, const char *text, size_t len, put_symbol put, void *ud);
-/* the symbol that a path of names stands for, or NULL */
+/* The symbol to which a path of names refers, or NULL. */
 const symbol *scope_find(session *s, const name_scope *in, const char *text, size_t len);
 /* the statement around a byte, or the one that begins there: where it begins */
 size_t statement_begin_at(session *s, size_t byte);
@@ -458,16 +458,16 @@ bool rod_save_svg(session *s, const value *v, outfile *to);
 /* ---- session_field.c ---- */
 bool field_value(const run *r, int field, value *out); /* false: the run has no fields */
 bool field_coordinate(const run *r, int coord, value *out);
-const char *line_coordinate(const value *v); /* of a field on a line; NULL: it is none */
+const char *line_coordinate(const value *v); /* of a field on a line; NULL: it is not one */
 /* session_inclusion.c: jumps, branches, folds and the graph of a limit */
 const char *const *inclusion_members(const value *v); /* NULL: no table of a limit */
 look inclusion_name(run *r, evaluator *ev, sym name, value *out);
 bool inclusion_count(const value *v, double *n);
 bool inclusion_show(text *t, const value *v);
 look field_name(const run *r, evaluator *ev, sym name, span at, value *out);
-/* a field on a line: by formulas where there are some; false when it is none */
+/* A field on a line: by formulas if there are some; false: it is not one. */
 bool field_show(session *s, text *t, const value *v);
-/* derivatives of a field in the plane; how many, 0: it is none */
+/* Derivatives of a field in the plane; returns their number, 0: it is not one. */
 int field_members(const value *v, const char *out[4]);
 value call_pieces(evaluator *ev, scope *in, const ast *call, const value *arg, size_t n);
 void field_summary(const run *r, text *t);
@@ -490,7 +490,7 @@ bool inclusion_table(session *s, const value *v, put_column put, void *ud);
 /* Places and loads of the graph, places and loads of the solution; false when it is no graph. */
 bool inclusion_graph(const value *v, const double **x, int64_t *n);
 
-bool view_show(text *t, const value *v);   /* an object of results in a line; false when it is none */
+bool view_show(text *t, const value *v); /* Describes an object of results in one line; false: it is none. */
 double value_at(const value *v, double t); /* of a series */
 
 /* Code that walks over long results reports how many bytes it passed, so that memory of results in files is
@@ -506,8 +506,8 @@ void scan_pass(scan *x, int64_t bytes);
 void value_parts(session *s, const value *v, const char *index,
                  void (*put)(void *ud, const char *index, const value *part), void *ud);
 
-/* Parts: one, or all of a family; false when it is none. */
-/* Matrices of a rotation at the samples of its run, row after row; NULL: it is none. */
+/* Parts: one, or all of a family; false: it is none. */
+/* Matrices of a rotation at the samples of its run, row after row; NULL: it is not a rotation. */
 const double *value_attitude(const value *v);
 bool value_bodies(session *s, const value *v, void (*put)(void *ud, const value *part), void *ud);
 
@@ -515,7 +515,7 @@ bool value_bodies(session *s, const value *v, void (*put)(void *ud, const value 
 void record_flush(session *s);
 void expect_statement(session *s, const ast *e);
 void measure_statement(session *s, const ast *e);
-void value_show(session *s, text *t, const value *v); /* for people: a long series by its range */
+void value_show(session *s, text *t, const value *v); /* text for people: a long series by its range */
 void point_show(session *s, text *t);                 /* e = 0.5, mu = 0.1: where an experiment is */
 
 /* ---- session_output.c ---- */

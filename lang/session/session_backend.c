@@ -172,7 +172,7 @@ static const char *other_backend(session *s, const program *p)
     return b ? arena_printf(s->tmp, "this model can run with %s()", b->name) : NULL;
 }
 
-/* no backend was named: the first one that is built says why it cannot */
+/* no backend was named: the message is that of the first one that is built */
 static void none_can(session *s, const ast *e, const built *of, bool as_error)
 {
     for (size_t k = 0; backend_list[k]; k++) {

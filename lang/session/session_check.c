@@ -18,7 +18,7 @@ typedef struct {
     vec(planned) runs;     /* named ones */
 } checker;
 
-/* ---- what a path of names stands for, as far as it is known ---- */
+/* ---- the meaning of a path of names, as far as it is known ---- */
 
 typedef enum { IS_OTHER, IS_CLASS, IS_CONTACT, IS_IMPACTS, IS_MODULE } thing_kind;
 typedef struct {
@@ -157,7 +157,7 @@ static bool tree_holds(const ast *x, sym name)
     return false;
 }
 
-/* whether the name stands in any model, or is a result of every run */
+/* Is the name part of any model, or a result of every run? */
 static bool name_in_models(const session *s, sym name)
 {
     for (size_t m = 0; m < s->loaded.all.n; m++) {

@@ -160,7 +160,7 @@ static const char *declaration_text(session *s, span at)
     return arena_printf(s->answer, "%.*s …", (int)n, p);
 }
 
-/* the word that declares it stands in front of items of a list: param g = 9.81 */
+/* the keyword of a declaration precedes the items of a list: param g = 9.81 */
 static const char *symbol_declaration(session *s, const symbol *y)
 {
     static const char *const word[CDL_SYMBOL_KINDS] = {
@@ -380,7 +380,7 @@ static void unit_put(session *s, text *t, const symbol *y)
     text_putc(t, ']');
 }
 
-/* text as Markdown: characters that would be markup are put in a block */
+/* Text as Markdown: text that contains markup characters becomes a block. */
 static void block_put(text *t, const char *language, const char *body)
 {
     text_printf(t, "```%s\n%s\n```\n", language, body);
@@ -523,7 +523,7 @@ static const char *const keyword_example[] = {
 #undef X
 };
 
-/* words that begin a statement, or stand inside of one */
+/* Words that begin a statement, or occur inside one. */
 static void choice_keywords(choosing *c, bool first, bool in_model)
 {
     for (int k = 0; keyword_list[k]; k++) {
@@ -555,7 +555,7 @@ static bool token_is(const tokens *t, size_t k, const char *word)
            !strncmp(t->text + t->at[k].begin, word, strlen(word));
 }
 
-/* where the object begins that stands before the token k: words, dots, brackets */
+/* Start of the object before token k: words, dots, brackets. */
 static size_t object_from(const tokens *t, size_t k)
 {
     int depth = 0;

@@ -64,7 +64,8 @@ static bool is_identifier(const char *p)
     return !*p;
 }
 
-/* a name of the structured convention: no blanks, and quoted where it has letters that FMI does not know */
+/* A name of the structured convention: no blanks, and quotes if it has characters that FMI does not permit.
+ */
 static const char *structured(session *s, const char *name)
 {
     text t = { .a = s->tmp };

@@ -23,7 +23,7 @@ static const word words[] = {
 };
 enum { WORDS = sizeof words / sizeof *words };
 
-/* the key of a constraint that a role stands for */
+/* The key of a constraint for a role. */
 static bool law_of(const word *w, const char *key)
 {
     return w->key && !strcasecmp(w->key, key);
@@ -82,7 +82,7 @@ static bool help_space(text *t, const char *name)
     return true;
 }
 
-/* what stands in brackets behind a law, "static = a", and words that attributes take */
+/* Text of the brackets after a law, "static = a", and words that attributes accept. */
 static bool help_argument(text *t, const char *name)
 {
     bool found = false;

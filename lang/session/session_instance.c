@@ -55,7 +55,7 @@ struct cdl_instance {
     void *of;
     const stepper *st;
     bool new_state, new_inputs; /* the stepper has not seen them yet */
-    int64_t looked;             /* the sample of now; -1: not taken */
+    int64_t looked;             /* the sample of the current state; -1: not taken */
     energies seen;
     bool failed;
     bool ready; /* it was created completely */
@@ -178,7 +178,8 @@ static void motion_free(arena *a, const stepper *st, void *of)
     arena_free(a);
 }
 
-/* A motion from t = 0 with the parameters as they are.  False: message says why, and the old one is there. */
+/* Starts a motion from t = 0 with the current parameters. False: message contains the reason, and the old
+   motion remains. */
 static bool motion_open(cdl_instance *i)
 {
     arena *volatile a = arena_new(&i->al, &i->oom);

@@ -27,7 +27,7 @@ void manifest_text(session *s, const char *name, const char *text_, size_t len, 
                                                      arena_strndup(s->a, text_, len), len, file };
 }
 
-/* ---- texts and where they stand ---- */
+/* ---- texts and their places ---- */
 
 typedef struct {
     const char *role, *path, *name, *text;
@@ -270,7 +270,7 @@ static size_t stem_length(const char *path)
     return n;
 }
 
-/* in the folder that the user named; otherwise beside the first file, where nobody expects a name of ours */
+/* in the folder that the user named; otherwise beside the first file, under a name that follows from it */
 static const char *manifest_name(session *s)
 {
     const char *name = s->option[OPTION_MANIFEST];

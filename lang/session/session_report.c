@@ -1,5 +1,5 @@
-/* session_report: what a point of an experiment says and writes, as bytes that may come from another process
- * or a file. */
+/* session_report: the output and files of a point of an experiment, as bytes that may come from another
+   process or a file. */
 #include <string.h>
 #include "session.h"
 #include "value/bytes.h"

@@ -125,7 +125,7 @@ static const overriding *override_of(const session *s, sym name)
     return NULL;
 }
 
-/* a swept name is the experiment's own, whatever the command line says */
+/* a swept name belongs to the experiment, whatever the command line sets */
 static bool is_swept(const session *s, sym name)
 {
     for (uint32_t i = 0; s->now.experiment && i < s->now.experiment->n; i++) {
@@ -413,7 +413,7 @@ static bool progress_tell(void *ud, double done)
         return true;
     if (budget_stopping(&s->budget))
         return s->interrupted = true;
-    p->most = fmin(fmax(p->most, done), 1); /* checks after the run begin anew */
+    p->most = fmin(fmax(p->most, done), 1); /* the checks of the run start again */
     if (s->embed.progress && !s->now.worker)
         s->embed.progress(s->embed.progress_ud, p->what, p->most);
     if (!session_is(s, OPTION_PROGRESS) || s->now.report)

@@ -3,7 +3,7 @@
 #include <string.h>
 #include "session.h"
 
-/* of each definition met: steady, not, or being looked at */
+/* of each definition found: steady, not steady, or being checked */
 enum { UNKNOWN, STEADY, MOVES };
 typedef struct {
     session *s;

@@ -1,11 +1,11 @@
-/* session_symbols: what each name of a text stands for.  Found from the tree and the modules alone, without
-   values, so that editors get answers while the text has errors: in a statement that could not be read, names
-   are looked up word by word. */
+/* session_symbols: the meaning of each name in a text. It is found from the tree and the modules alone,
+   without values, so that editors get answers while the text has errors: in a statement that could not be
+   parsed, names are looked up word by word. */
 #include <string.h>
 #include "syntax/parse.h"
 #include "session.h"
 
-/* a model and the module that its text stands in */
+/* a model, and the module that contains its text */
 typedef struct {
     const ast *decl;
     module *in;
@@ -418,7 +418,7 @@ static void walk_unit(walker *w, const ast *e)
     }
 }
 
-/* Notes the places of names; returns the symbol that the expression stands for, or -1. */
+/* Records the places of names; returns the symbol to which the expression refers, or -1. */
 static int walk(walker *w, const ast *e)
 {
     int k = -1;
@@ -785,7 +785,7 @@ static void uses_sort(arena *a, occurrence *x, size_t n)
     }
 }
 
-/* definitions of the text; what stands before let and param documents their items */
+/* definitions of the text; a comment before let and param documents their items */
 static void declare_definitions(walker *w, const ast *file)
 {
     module *m = w->s->main;
@@ -845,7 +845,7 @@ static bool holds(const ast *e, size_t byte)
     return e->at.begin <= byte && byte <= e->at.end;
 }
 
-/* the k-th statement of a body: one whose brace is not closed goes on to the next, or to the end */
+/* The k-th statement of a body: one with an unclosed brace extends to the next one, or to the end. */
 static bool statement_holds(const session *s, const ast *body, uint32_t k, size_t byte)
 {
     const ast *e = body->kid[k];
@@ -1074,7 +1074,7 @@ static const ast *statement_before(const session *s, const ast *body, size_t byt
                                                                                  : NULL;
     if (!inner)
         return found;
-    /* behind its brace, or in it before the first statement: none that could go on here */
+    /* After its brace, or inside before the first statement: no statement can continue here. */
     return statement_holds(s, body, k - 1, byte) ? statement_before(s, inner, byte) : NULL;
 }
 
@@ -1084,7 +1084,8 @@ static bool in_name(char c)
            (unsigned char)c >= 0x80;
 }
 
-/* whether a statement that begins there still goes on: no end of it since its brackets were closed */
+/* Does a statement that begins there still continue? It does if it has not ended since its brackets were
+   closed. */
 static bool statement_goes_on(session *s, const source *src, const ast *e, size_t to)
 {
     lexeme *lex;

@@ -13,7 +13,7 @@ enum { COLUMN = 34, LINE_MOST = 118 };
 /* a name or a form in the first column, what it is in the second */
 static void put_entry(text *t, const char *form, const char *what)
 {
-    int more = 0; /* bytes beside the first one of a character take no room */
+    int more = 0; /* continuation bytes of a character take no room */
     for (const char *p = form; *p; p++)
         more += ((unsigned char)*p & 0xc0) == 0x80;
     text_printf(t, "    %-*s %s\n", COLUMN + more, form, what ? what : "");

@@ -40,7 +40,7 @@ static const char *const kinds[KINDS] = { [GAP] = "gap",
                                           [FINITE] = "not finite",
                                           [UNCHECKED] = "not checked" };
 
-/* What columns say of a constraint; members that were not saved have NULL. */
+/* The columns of a constraint; members that were not saved have NULL. */
 typedef struct saved {
     const double **gap, **rn, **rt, **slip; /* [member], rt and slip [member*nslip + k] */
     double force;                           /* the largest normal force */
@@ -56,7 +56,7 @@ typedef struct verify {
     const double *energy, *work, *dissipated, *drift;
     saved *contact;
     gate_shapes *shapes; /* NULL: no pairs of them */
-    bool *plain;         /* of each family: it bounds the distance of its shapes as it is */
+    bool *plain;         /* for each family: it bounds the distance of its shapes without further terms */
     double *sizes, *speeds, *now, *rates, *near, *row;
     cdl_finding *found; /* [KINDS] */
 } verify;
@@ -95,7 +95,7 @@ static bool there_before(const verify *w, size_t k, const char *base, int primes
     return false;
 }
 
-/* the elements of a dof, in order; columns beyond them are looked at for what was saved twice */
+/* the elements of a dof, in order; further columns are checked for duplicates */
 static size_t columns_of(const verify *w, const char *base, int primes, const double **to, size_t room)
 {
     size_t n = 0, all = 0;
@@ -174,7 +174,7 @@ static const double **member_columns(verify *w, size_t c, const char *what, int 
     return to;
 }
 
-/* nine columns of each rotation are three of its rotation vector; how many of these were found */
+/* Converts nine columns of each rotation to its rotation vector; returns the number of rotations found. */
 static size_t rotations_of(verify *w, const char *name, const double **to, size_t n)
 {
     const double **entry = arena_array(w->s->tmp, const double *, 3 * n + 1);
@@ -474,7 +474,8 @@ static void check_finite(verify *w, size_t c, size_t k)
             }
 }
 
-/* A motion that begins at t = 0 begins as the model says, up to what is projected onto constraints. */
+/* A motion that begins at t = 0 must have the initial values of the model, except for projections onto
+   constraints. */
 static void check_start(verify *w)
 {
     if (!w->rows || w->t[0] != 0)
@@ -531,8 +532,8 @@ static void check_energies(verify *w)
         }
 }
 
-/* Positions follow from rates: over a step, by h (v0 + v1)/2 up to h |v1 - v0|.  Where that misses more than
-   a row in ten, samples are too far apart to say anything. */
+/* Positions follow from rates: over a step, by h (v0 + v1)/2 up to h |v1 - v0|. If more than one row in ten
+   violates this, samples are too far apart for this check. */
 static void check_motion(verify *w)
 {
     for (int i = 0; i < w->p->nq; i++) {

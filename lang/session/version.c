@@ -34,7 +34,7 @@ void version_json(text *t)
     text_putc(t, ',');
     put_pair(t, "compiler", __VERSION__);
     text_putc(t, ',');
-    put_pair(t, "blas", foreign_blas()); /* it may be exchanged without building anew */
+    put_pair(t, "blas", foreign_blas()); /* it may be exchanged without a new build */
     text_puts(t, ",\"features\":{\"backends\":[");
     for (size_t k = 0, n = 0; backend_list[k]; k++) {
         if (!backend_list[k]->built)

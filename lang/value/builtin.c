@@ -407,7 +407,7 @@ static ir_ref flux_derivative(evaluator *ev, ir_ref flux, int coord, span at)
     return d;
 }
 
-/* a derivative of a field in the plane that was solved: the object knows it by the name of the coordinate */
+/* A derivative of a solved field in the plane: the coordinate is given by name. */
 static bool object_member(evaluator *ev, const value *v, sym name, span at, value *out)
 {
     /* fields alone are called and have no parts */

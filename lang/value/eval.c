@@ -6,7 +6,7 @@
 #include "base/whole.h"
 #include "model/model.h"
 
-enum { EVAL_WORK = 64 }; /* of an expression, beside what it allocates */
+enum { EVAL_WORK = 64 }; /* for an expression, in addition to what it allocates */
 
 /* ---- scopes ---- */
 
@@ -293,7 +293,7 @@ static ir_ref index_condition(const evaluator *ev, const value *c)
     return symbolic && !ir_depends(ev->g, c->num.r0, other_than_index, NULL) ? c->num.r0 : IR_NONE;
 }
 
-/* whether the condition is known before the run, for the family at hand included */
+/* Is the condition known before the run, including conditions on the indices of the current family? */
 static bool condition_known(const evaluator *ev, const value *c, bool *holds)
 {
     double k;

@@ -30,7 +30,7 @@ typedef struct {
 table_scope *table_scope_new(arena *a, scope *up);
 void table_scope_set(table_scope *s, sym name, value v); /* replaces */
 
-/* conditions on indices that are decided for the family at hand */
+/* conditions on indices that are decided for the current family */
 typedef struct assumption {
     const struct assumption *up;
     ir_ref condition;
@@ -58,9 +58,9 @@ typedef struct evaluator {
     bool deep;      /* whether too deep nesting was reported */
     int nest;       /* of expressions, through calls and definitions: the stack is finite */
     int64_t fuel;   /* elements that unrolled sums and comprehensions may still create */
-    int64_t calls;  /* of user functions in the expression at hand */
+    int64_t calls;  /* of user functions in the current expression */
     int64_t drawn;  /* calls whose value depends on more than their arguments: random numbers */
-    struct known_calls *known; /* values of calls in the expression at hand, once there are many */
+    struct known_calls *known; /* values of calls in the current expression, once there are many */
     int bounds;                /* variables of integrals outside of models */
     struct model *model;       /* being compiled, or NULL */
     void *of;                  /* the session, or NULL while a model is compiled */
@@ -96,7 +96,8 @@ value eval_like(arena *a, const value *v); /* zeros of the same shape */
 /* A rotation at an address of dofs: its matrix, its angular velocity or acceleration in the body's frame. */
 value eval_rotation(evaluator *ev, address at, int primes, dim unit);
 address rotation_base(address at); /* where its base is: the first of 9 numbers */
-/* What a moment in the body's frame does to the three dofs; the rates of these from an angular velocity. */
+/* The effect of a moment in the body's frame on the three dofs; the rates of these from an angular velocity.
+ */
 void rotation_moment(ir *g, address at, const ir_ref moment[3], ir_ref to[3]);
 void rotation_rates_of(ir *g, address at, const ir_ref w[3], ir_ref to[3]);
 value eval_dofs(evaluator *ev, const value *v, span at); /* a dof, or a whole family as a vector or matrix */

@@ -152,7 +152,7 @@ static value op_elements(evaluator *ev, op_code op, const value *a, const value 
     return out;
 }
 
-/* the sums in the order in which the elements of a row stand, as below */
+/* sums in the order of the elements of a row, as below */
 static void product_of_numbers(arena *a, const num *x, const num *y, int32_t cols, double *out)
 {
     int32_t rows = x->n[0], inner = x->n[1];

@@ -588,7 +588,7 @@ static ir_ref simplify_sub(ir *g, ir_ref a, ir_ref b)
     return make2(g, OP_SUB, a, b);
 }
 
-/* a^n by squaring, n >= 1; the printer knows this shape */
+/* a^n by squaring, n >= 1; the printer recognises this form. */
 static ir_ref power(ir *g, ir_ref a, int n)
 {
     if (n == 1)

@@ -8,7 +8,7 @@
 #include "base/op.h"
 #include "program/program.h" /* in_kind, MAX_INDEX */
 
-typedef uint32_t ir_ref; /* a node; 0 is none */
+typedef uint32_t ir_ref; /* a node; 0: no node */
 #define IR_NONE 0u
 
 typedef slot_map address; /* base + sum stride[k]*index[k] */
@@ -69,9 +69,9 @@ ir_ref ir_total(ir *g, ir_ref root, ir_ref (*seed)(ir *g, ir_ref input, void *ud
 ir_ref ir_time_derivative(ir *g, ir_ref root);
 ir_ref ir_space_derivative(ir *g, ir_ref root, int coordinate);
 
-/* A formula in the language itself, with as few parentheses as precedence allows; it reads back as the same
-   value, bit for bit (and as the same node, but for where a minus stands).  name() prints an input.  Shared
-   terms are written out each time; beyond IR_PRINT_MAX terms the text is cut to `…`. */
+/* A formula in the language itself, with as few parentheses as precedence permits; it reads back as the same
+   value, bit for bit (and as the same node, except for the place of a minus sign). name() prints an input.
+   Shared terms are written out each time; beyond IR_PRINT_MAX terms the text is truncated with `…`. */
 enum { IR_PRINT_MAX = 1 << 18 };
 typedef void (*ir_namer)(text *out, const ir *g, const ir_input *in, void *ud);
 void ir_print(text *out, const ir *g, ir_ref root, ir_namer name, void *ud);

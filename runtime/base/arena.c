@@ -22,8 +22,8 @@
 #endif
 
 enum { ALIGN = 16, BLOCK_MIN = 8 << 10, BLOCK_MAX = 1 << 20 };
-/* work between two looks at the clock; that of an allocation, of a number as text; bytes cleared between two
- * looks */
+/* work between two readings of the clock; work of an allocation, and of a number as text; bytes cleared
+   between two readings */
 enum { TICKS = 1 << 18, TICKS_ALLOC = 32, TICKS_TEXT = 4, TICKS_NUM = 256, CLEAR_STEP = 4 << 20 };
 
 typedef struct block block;

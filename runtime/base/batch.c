@@ -6,7 +6,7 @@
 #include <string.h>
 #include "program/program.h"
 
-/* Rows of the last index shorter than this are put together. */
+/* Rows of the last index shorter than this are combined. */
 enum { SHORT_ROW = 32 };
 
 /* ---- the work space: registers, the table, room for `where`; a cache line to spare ---- */

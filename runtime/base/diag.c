@@ -195,8 +195,8 @@ char *span_text(const diags *d, span at, arena *a)
 
 /* ---- collecting ---- */
 
-/* Operands that do not fit an operator which was reported as unknown follow from that: it stands between
- * them. */
+/* If the operator between two operands was reported as unknown, operands that do not fit are a consequence.
+ */
 static bool follows_from(const diag *later, const diag *e)
 {
     bool of_operands = later->code == DIAG_SHAPE || later->code == DIAG_TYPE ||
@@ -505,7 +505,8 @@ static bool in_ranges(uint32_t c, const range *r, size_t n)
 }
 #define IN(c, ranges) in_ranges((c), (ranges), sizeof(ranges) / sizeof *(ranges))
 
-/* cells that a character takes on a terminal: marks put on the one before take none, East Asian ones two */
+/* Cells that a character takes on a terminal: marks combined with the previous character take none, East
+   Asian ones two. */
 static size_t char_width(uint32_t c)
 {
     static const range none[] = { { 0x300, 0x36F },    { 0x483, 0x489 },   { 0x591, 0x5BD },

@@ -93,14 +93,14 @@ void diags_sort(diags *d, size_t from); /* by place, stable, the entries from `f
 void diag_doubt(diags *d, sym name);
 bool diag_doubtful(diags *d, sym name);
 void diag_doubt_end(diags *d); /* forgets them before the next text */
-/* After an attempt: as if nothing had been reported since there were so many errors and messages. */
+/* Undoes an attempt: removes everything reported since there was this number of errors and messages. */
 void diag_forget(diags *d, size_t errors, size_t messages);
 /* Text as compilers print it, one entry after the other; colour: ANSI.  JSON: an object a line. */
 void diag_print(const diags *d, const diag *e, bool colour, text *out);
 void diag_print_json(const diags *d, const diag *e, text *out);
-/* Text for people: characters that would control a terminal (control characters except newline and tab,
-   also those of U+0080..U+009F; what turns the direction of writing) and bytes that are no UTF-8 as \u001b.
-   Writes at most `room` bytes and returns how many there are. */
+/* Makes text safe to print: characters that would control a terminal (control characters except newline and
+   tab, also those of U+0080..U+009F; those that change the direction of writing) and bytes that are not UTF-8
+   become \u001b and the like. Writes at most `room` bytes and returns their number. */
 size_t visible_text(const char *p, size_t n, char *out, size_t room);
 void text_visible(text *out, const char *p, size_t n);
 /* Line and column from 1; columns count code points; the second pair is just after the span.  0 for

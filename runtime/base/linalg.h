@@ -71,9 +71,9 @@ int sym_shortest(double *a, const double *b, double *x, int n, double *work, int
 int sym_shortest_factor(double *a, int n, double *work, int *iwork);
 void sym_shortest_use(const double *a, int rank, const double *b, double *x, int n, double *work,
                       const int *iwork);
-/* The power of two that brings an entry a > 0 of the diagonal of a matrix between 1/2 and 2 when both its row
- * and its column are multiplied by it; 1 where there is none.  Problems that differ in their units alone are
- * then the same to the last bit, where units differ by powers of two. */
+/* The power of two by which a row and a column must be multiplied so that their diagonal entry a > 0 lies
+   between 1/2 and 2; 1 if a is not positive. Problems whose units differ by powers of two are then the same
+   to the last bit. */
 double power_unit(double a);
 /* sym_shortest for rows in different, unrelated units; n more doubles of work. */
 int sym_shortest_rows(double *a, const double *b, double *x, int n, double *work, int *iwork);
@@ -101,7 +101,7 @@ void sparse_factors_free(sparse_factors *f);
  * A^-1 b.  For narrow bands: no calls for each column.  False: singular. */
 bool band_lu(int n, int kb, double *lu, double *b);
 /* LU of a matrix with kl diagonals below the main one and ku above, by columns of length ld, the diagonal at
-   kl + ku; rcond: NULL, or where the reciprocal condition is put.  False: singular. */
+   kl + ku; rcond becomes the reciprocal condition unless NULL. False: singular. */
 bool band_lu_factor(int n, int kl, int ku, double *a, int ld, int *pivot, double *rcond);
 /* b <- A^-1 b with these factors, m right sides one after the other */
 bool band_lu_use(int n, int kl, int ku, const double *a, int ld, const int *pivot, int m, double *b);

@@ -197,7 +197,7 @@ matrix_groups *matrix_groups_of(int n, const matrix_place *place, size_t count, 
             return NULL;
     for (int i = 0; i < n; i++) {
         int root = group_root(parent, i);
-        if (size[root] > 0) { /* met for the first time: numbers go by the first dof */
+        if (size[root] > 0) { /* found for the first time: groups are numbered by their first dofs */
             g->count++;
             size[root] = -g->count;
         }

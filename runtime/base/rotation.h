@@ -28,9 +28,8 @@ void rotation_unrates(const double x[3], double v[3], double a[3]);
 void rotation_vector(const double R[9], double phi[3]);
 void rotation_of_vector(const double phi[3], double R[9]);
 
-/* A = R C(x) as it is kept: x becomes its rotation vector, v and a (or NULL) what rotation_rates makes of
- * them.
- */
+/* A = R C(x) as it is stored: x becomes its rotation vector; v and a (or NULL) become angular velocity and
+   acceleration, see rotation_rates. */
 void rotation_kept(const double R[9], double x[3], double v[3], double a[3]);
 
 /* The deviation of R from a rotation: the largest entry of |R^T R - I|; 2 for reflections, infinity if R is

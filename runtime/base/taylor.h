@@ -92,7 +92,7 @@ static inline double *taylor_out(const taylor *t, uint32_t i)
 }
 /* Coefficient j of the inputs, then of all that follows; in order, from 0. */
 void taylor_step(taylor *t, const series_inputs *in, int j);
-/* Fills live[] for the branches at hand. */
+/* Fills live[] for the current branches. */
 void taylor_live(taylor *t);
 /* f of a site, coefficients 0..order; floor, ceil and mod: distance to the lower end (upper: 1 - f when
  * `upper`). */

@@ -71,7 +71,8 @@ typedef struct run_options {
     bool (*progress)(void *ud, double done);
     void *ud;
     const checkpoint *checkpoint; /* or NULL */
-    /* sees the contact problems of steps (io/problems.h), which then take no short way; NULL: nobody does */
+    /* receives the contact problems of steps (io/problems.h), which then use the general method; NULL: not
+       needed */
     const struct problem_watch *watch;
 } run_options;
 

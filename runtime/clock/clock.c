@@ -91,7 +91,7 @@ static double samples_apart(const run_clock *c)
     return c->sample_all || !(c->o->every > 0) ? 0 : c->o->every * (1 - STEP_SAME);
 }
 
-/* every so often, and where the run ends */
+/* at intervals, and where the run ends */
 static bool sample_due(const run_clock *c)
 {
     return c->t - c->last >= c->apart || at_end(c) || c->stopped;
@@ -452,7 +452,7 @@ void clock_run(const stepper *with, void *of, const run_options *o, results *r)
 /* ---- a run in pieces ---- */
 bool clock_open(run_clock *c, const stepper *with, void *of, const run_options *o, results *r)
 {
-    enum { ROOM = 2 }; /* the sample at the start, and the one of now */
+    enum { ROOM = 2 }; /* the initial sample, and the current one */
     clock_init(c, with, of, o, r);
     c->end = c->apart = INFINITY;
     r->status = RUN_OK;

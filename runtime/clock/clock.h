@@ -115,14 +115,14 @@ struct run_clock {
     bool look_each;
     /* how to compute the columns that a sample omits while r->disk.later is set; NULL: it omits none */
     const struct later_ops *later;
-    /* now */
+    /* current time and state */
     double t, last; /* last: time of the last sample */
     double apart;   /* samples are taken that far apart; 0: at every step */
     int64_t step, steps;
     bool stopped;
     struct pace {
         int64_t quiet;   /* steps since the clock of the machine was last read */
-        int64_t steps;   /* so many steps until it is read again */
+        int64_t steps;   /* steps until it is read again */
         int64_t stretch; /* plain steps that take about PACE_STRETCH */
         double read;     /* when it was read: seconds */
         double asked;    /* when progress was last reported */
@@ -173,7 +173,7 @@ bool clock_open(run_clock *c, const stepper *with, void *of, const run_options *
 /* To that time.  Steps end at multiples of h, and there: a time that differs from a multiple by rounding is
    that multiple.  Impacts of this piece are in the results after it. */
 step_outcome clock_advance(run_clock *c, double to);
-/* The columns of now; the number of their sample, -1: failed. */
+/* The columns of the current state; returns the number of their sample, -1: failed. */
 int64_t clock_look(run_clock *c, energies *e);
 /* The complete state of a run in pieces, for state_save and state_load; of is the clock. any_run: see
    above. */

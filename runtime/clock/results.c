@@ -433,7 +433,7 @@ static knot knot_at(const results *r, const double *const *x, int32_t k, int64_t
     return (knot){ r->t[i], x[0][at], x[1] ? x[1][at] : 0, x[2] ? x[2][at] : 0 };
 }
 
-/* of q, or of its derivative of that order.  Accelerations count beside impacts only. */
+/* Of q, or of its derivative of that order. Accelerations are used only next to impacts. */
 static double value_at(const results *r, int order, int32_t k, double t)
 {
     double first, last;

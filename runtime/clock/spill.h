@@ -4,7 +4,7 @@
 #include "base/arena.h"
 
 typedef struct spill spill;
-/* Columns of these widths in bytes a sample (0: none), empty. */
+/* Columns of these widths in bytes per sample (0: none), empty. */
 spill *spill_new(arena *a, const char *dir, const size_t *width, int n);
 /* Room for at least cap samples; new[k] is where column k lies from now on.  0, or an errno: then nothing has
  * changed. */

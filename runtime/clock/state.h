@@ -37,7 +37,7 @@ const char *state_load_file(arena *a, const char *path, void (*keep)(void *of, r
 /* ---- for `keep` ---- */
 bool state_reads(const run_state *s);
 bool state_ok(const run_state *s); /* no error so far; after an error all further calls do nothing */
-/* What was read makes no sense: the first of these counts. */
+/* Reports that the data make no sense; the first report counts. */
 void state_wrong(run_state *s, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 void state_f64(run_state *s, const char *name, double *x, size_t n);

@@ -9,7 +9,7 @@
 enum { BEND_JET = 1000 };
 enum { FIELD_ORDER = 6, FIELD_MAX = 8 }; /* order of an equation, number of fields */
 
-/* a field, differentiated so often in each coordinate */
+/* a field, with the orders of its derivatives in each coordinate */
 typedef struct jet {
     int field, d[2];
 } jet;
@@ -124,7 +124,7 @@ typedef struct field_result {
     contact_interval *zone;
     int nzone;
     double area;      /* of contact, two coordinates */
-    double *reaction; /* density, beside x (or in the plane) */
+    double *reaction; /* density, as a function of x (or in the plane) */
     uint8_t *touch;   /* in the plane */
     point_force *point;
     int npoint;
@@ -142,7 +142,7 @@ typedef struct field_result {
     /* steps on each grid, the coarsest first */
     double *grid_steps;
     int ngrid;
-    const char *report; /* for people */
+    const char *report; /* text for the user */
     arena *a;           /* where samples of derivatives are kept when they are needed */
     double *derived[FIELD_MAX][FIELD_ORDER + 1];
 } field_result;

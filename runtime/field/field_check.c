@@ -264,7 +264,7 @@ static void row_check(check *c, row_job *j, int64_t s)
     residual_seen(c, left / fmax(size + fabs(bed), SIZE_LEAST), x, 0, e->f.at);
 }
 
-/* rows that are all alike, of one field: their terms are put together once */
+/* identical rows of one field: their terms are combined once */
 static void rows_alike(check *c, row_job *j, int64_t from, int64_t to)
 {
     const field_equation *e = &c->fp->eq[0];
@@ -506,7 +506,7 @@ static void check_joints(check *c)
 /* central differences for one jet, over the nodes that second order takes */
 typedef struct {
     int n;
-    int64_t at[25]; /* beside the node, in numbers of u */
+    int64_t at[25]; /* offset from the node, in numbers of u */
     double w[25];
 } plane_weights;
 

@@ -5,7 +5,7 @@
 
 enum { LEVEL_RATIO = 4, MAX_LEVELS = 16 };
 
-/* Contact begins where the coarse grid says, to a fraction of its cells.  For order 2 the last node of
+/* Contact begins where the coarse grid shows it, to a fraction of its cells. For order 2 the last node of
    contact is the one nearest to the end xi of the zone: with psi'' = -2k the line from node p is tangent
    where its slope -2k xi + O((p - xi)^2) lies between the differences -2kp -+ kh of psi on both sides. */
 static void sets_start(line *l, const line *from, int f)

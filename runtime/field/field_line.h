@@ -14,9 +14,9 @@ typedef struct stencil {
     int bits[FIELD_ORDER + 1]; /* that a factor may have for exact products */
 } stencil;
 
-/* A free end: its node has no row of the equation, the force of the obstacle there stands in the condition
-   that gives u^(k-1).  Across the end u^(k-1) jumps by force/lead, lead = dF/du^(k), so that force =
-   per*(what the condition leaves). */
+/* A free end: its node has no row of the equation; the force of the obstacle there enters the condition that
+   gives u^(k-1). At the end u^(k-1) jumps by force/lead, lead = dF/du^(k), so force = per*(residual of the
+   condition). */
 typedef struct end_pair {
     int field, condition;
     int64_t node;

@@ -22,7 +22,7 @@ typedef struct level {
     double *a, *f0; /* rows: sum a[k*nc + j] u[k + offset j] + f0[k] */
     double *u, *lo, *hi, *e, *r, *t, *old;
     int8_t *act, *wanted;
-    int32_t *strip; /* free nodes beside the contact set */
+    int32_t *strip; /* free nodes next to the contact set */
     int64_t nstrip;
     /* to the next coarser level */
     int *ci[2];
@@ -82,7 +82,7 @@ static inline double coarse_at(const level *l, const level *c, const double *v, 
 }
 
 /* ---- the linear problem with obstacles on one level (plane_sets.c, plane_multigrid.c) ---- */
-/* stiffness of the soft bed that stands for the obstacle, 0: it is hard */
+/* stiffness of the soft bed that replaces the obstacle, 0: it is hard */
 static inline double spring_of(const plane *p)
 {
     return p->o->eps > 0 ? 1 / p->o->eps : 0;
@@ -108,7 +108,7 @@ static inline double row_defect(const plane *p, const level *l, int64_t k)
 double level_tolerance(const plane *p, const level *l);
 /* contact set and u of the linearised problem on level k; false after a report or an interrupt */
 bool obstacle_solve(plane *p, int k);
-/* u of level k for the contact set as it is, to tolerance; false: the iteration does not converge */
+/* u of level k for the current contact set, to tolerance; false: the iteration does not converge */
 bool multigrid_solve(plane *p, int k, double tolerance);
 /* one cycle: its largest change */
 double multigrid_cycle(plane *p, int k);

@@ -65,7 +65,8 @@ static int64_t *row_owners(const line *l)
     return owner;
 }
 
-/* row i as it is solved, right side y; returns its largest entry with unknowns in these units of fields */
+/* Row i in the form that is solved, with right-hand side y; returns its largest entry with unknowns in these
+   units of fields. */
 static double row_solved(const line *l, const int64_t *owner, const double *unit, int64_t i, double *row,
                          double *y)
 {
@@ -118,7 +119,7 @@ static void solution_refine(const line *l, const band_factors *q, double *x, dou
            before = INFINITY;
     memset(low, 0, (size_t)n * sizeof *low);
     for (int it = 0; it < ROUNDS; it++) {
-        double most = 0; /* of a field, beside its size */
+        double most = 0; /* of a field, relative to its size */
         for (int64_t i = 0; i < n; i++) {
             double y = q->b[i], big = row_solved(l, q->owner, q->unit, i, row, &y);
             long double s = y;

@@ -84,7 +84,7 @@ static double row_shift(const line *l, int f)
     return l->fp->eq[f].order / 2.0 - l->left[f];
 }
 
-/* rows of odd orders stand between nodes: densities at the nodes, from the rows on both sides */
+/* Rows of odd orders are between nodes: densities at the nodes, from the rows on both sides. */
 static void density_shift(const line *l, int f, int64_t a, int64_t b, double *density)
 {
     double shift = row_shift(l, f), before = density[a];

@@ -1,8 +1,8 @@
-/* line_rows: the grid of an interval and the rows of its equations.  An equation of order k stands at the
-   centre of each k + 1 neighbouring nodes (at nodes for even k, half way for odd k), so that n + 1 nodes give
-   n + 1 - k rows and the k conditions close the system, whatever the order.  The k-th difference is the mean
-   of u^(k) over a B-spline B: rows that see a switch weigh both sides by the integral of B there, and a point
-   load at a counts B(a). */
+/* line_rows: the grid of an interval and the rows of its equations. An equation of order k belongs to the
+   centre of each k + 1 neighbouring nodes (at nodes for even k, halfway for odd k), so that n + 1 nodes give
+   n + 1 - k rows and the k conditions close the system, for any order. The k-th difference is the mean of
+   u^(k) weighted with a B-spline B: rows across a switch weight both sides by the integral of B there, and a
+   point load at a counts B(a). */
 #include "base/whole.h"
 #include "field_line.h"
 #include "base/tolerances.h"
@@ -100,8 +100,8 @@ static void stencil_make(const double *x, int m, double z, int most, stencil *s)
     }
 }
 
-/* A coefficient cut to so many bits that its products with the whole numbers of a stencil are exact: rows
- * then give 0 for polynomials to the last bit, where rounded weights would be off by eps*u/h^k. */
+/* A coefficient rounded to so few bits that its products with the whole numbers of a stencil are exact: rows
+   then give exactly 0 for polynomials, where rounded weights would be wrong by eps*u/h^k. */
 static double cut_bits(double x, int bits)
 {
     int e;

@@ -162,7 +162,7 @@ bool line_linear_solve(line *l, bool coarsest, bool finest)
 typedef struct field_size {
     double now;
     double
-        least; /* a part of what each of the other fields would make of it, over the domain, were it alone */
+        least; /* a fraction of the value that each of the other fields alone would cause over the domain */
 } field_size;
 
 static void field_sizes(const line *l, field_size *of)
@@ -207,7 +207,7 @@ static void row_sizes(const line *l, const field_size *of, double *size)
     }
 }
 
-/* how far u moved, beside the size of its field */
+/* The change of u, relative to the size of its field. */
 static double largest_move(const line *l, const double *old, const field_size *of)
 {
     double most = 0;

@@ -89,8 +89,8 @@ static void restrict_residual(const plane *p, level *l, level *c)
             c->r[k] /= c->t[k];
 }
 
-/* Free nodes beside the contact set.  Coarser grids know its border to a cell only, so that their corrections
- * are rough there; a few more sweeps over these nodes, which cost little, make up for it. */
+/* Free nodes next to the contact set. Coarser grids know its border only to a cell, so their corrections are
+   rough there; a few more sweeps over these nodes cost little and compensate for it. */
 static void strip_make(const plane *p, level *l)
 {
     int w = l->m[0], h = l->m[1];

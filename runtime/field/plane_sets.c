@@ -59,7 +59,7 @@ static int8_t side_wanted(const plane *p, const level *l, int64_t k, double roun
 {
     double under = l->lo[k] - l->u[k], over = l->u[k] - l->hi[k], noise;
     int8_t now = l->act[k];
-    if (p->o->eps > 0) { /* a stiff bed holds u the more exactly; what is on the edge stays as it is */
+    if (p->o->eps > 0) { /* a stiff bed needs a more accurate u; nodes exactly at the edge do not change */
         double a = fabs(l->a[k * p->nc + p->nc / 2]), tiny = rounding * a / (a + spring_of(p));
         return under > tiny ? 1 : over > tiny ? -1 : (now > 0 ? under : over) < -tiny ? 0 : now;
     }
@@ -161,7 +161,7 @@ bool sparse_solve(plane *p, level *l)
 }
 
 /* ---- the problem of a level ---- */
-/* u for the set as it is */
+/* u for the current set. */
 static bool set_solve(plane *p, int k, bool *direct)
 {
     level *l = &p->at[k];

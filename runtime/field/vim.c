@@ -30,7 +30,7 @@ typedef struct vpiece {
     tower u[FIELD_MAX], *v; /* v[p*nfield + f]: derivative in unknown p of the piece */
 } vpiece;
 typedef enum { CUT_FIXED, CUT_FREE, CUT_POINT, CUT_BEND } cut_kind;
-/* left, right: matched derivatives, with contact beside */
+/* left, right: matched derivatives, with contact on that side */
 typedef struct cut {
     double x;
     cut_kind kind;
@@ -468,7 +468,7 @@ static void row_form(vim *v, int row, const vpiece *p, const field_form *f, doub
     row_add(v, row, moving, k * (two[f->njet + 1] - two[0]) / (2 * h));
 }
 
-/* the flux of field f that stands for u^(d) where coefficients jump, or NULL */
+/* The flux of field f that replaces u^(d) where coefficients jump, or NULL. */
 static const field_flux *flux_of(const vim *v, int f, int d)
 {
     const field_equation *e = &v->fp->eq[f];

@@ -48,8 +48,8 @@ bool graph_cover(graph *g, const graph_map *m, double y, double x, double scale)
 int graph_roots(const graph *g, const graph_map *m, double y, graph_root *out, int cap);
 /* The x in piece k with map(x) = y (y between its ends). */
 double graph_solve(const graph *g, const graph_map *m, int k, double y);
-/* The root that a motion x' = y - map(x) from x comes to first; piece < 0: there is none.  Where x is on the
- * graph, x itself. */
+/* The root that a motion x' = y - map(x) from x reaches first; piece < 0: there is none. If x is on the
+   graph, x itself. */
 graph_root graph_flow(const graph *g, const graph_map *m, double y, double x);
 /* The ends of the strictly increasing branch that piece k belongs to: first and last piece. */
 void graph_branch(const graph *g, int k, int *first, int *last);

@@ -707,7 +707,7 @@ static step_outcome chosen_step(solver *w, run_clock *c)
         euler(w, c->t + h - shift, h);
     c->t = c->t + h >= stop - least ? stop : c->t + h;
     clock_sample(c, c->t);
-    if (shift > 0 && c->t == stop) { /* the rate to the right of it */
+    if (shift > 0 && c->t == stop) { /* the rate just after it */
         moment_time(&w->m, c->t + nudge(w));
         clock_sample(c, c->t);
     }

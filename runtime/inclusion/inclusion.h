@@ -33,7 +33,7 @@ typedef struct inclusion_row {
     int32_t dof, cone; /* cone: number of the normal cone it belongs to, -1: none */
     span at;
     kernel r;       /* out: R, dR/dx, dR/dx' (own unknown) */
-    kernel curve;   /* out: d2R/dx2 at x' as it is */
+    kernel curve;   /* out: d2R/dx2 at the current x' */
     kernel drift;   /* out: dR/dt, past values moving along */
     bool separable; /* dR/dx and all kinks are free of time, of past values and of other unknowns */
     const inclusion_sgn *sgn;
@@ -92,7 +92,7 @@ typedef struct moment {
     /* of each row: where its graph is vertical, ascending */
     double **kink;
     int *nkink;
-    /* of each Sgn of a row: where it turns, and its sign to the right of that */
+    /* of each Sgn of a row: where it changes sign, and its sign above that */
     double **turn_at;
     int8_t **turn_dir;
     bool *kinks_known; /* they never move */
@@ -107,15 +107,15 @@ bool moment_signs(moment *m);
 /* Moves to time t: past values are looked up. */
 void moment_time(moment *m, double t);
 void moment_kinks(moment *m, int row);
-/* R, dR/dx and dR/dx' at x, with the rate of m->v; side: from which side a kink is looked at.  Leaves x in
- * m->x. */
+/* R, dR/dx and dR/dx' at x, with the rate of m->v; side: the side from which a kink is evaluated. Leaves x in
+   m->x. */
 typedef struct {
     double r, dx, dv;
 } row_value;
 row_value moment_row(moment *m, int row, double x, int side);
 double moment_curve(moment *m, int row, double x, int side); /* d2R/dx2 */
 double moment_kink_rate(moment *m, int row, double x);       /* of the kink at x */
-double moment_drift(moment *m, int row); /* dR/dt, past values moving along, at the point last looked at */
+double moment_drift(moment *m, int row); /* dR/dt, with moving past values, at the point evaluated last */
 /* R with rate and reaction 0; their factors */
 void moment_free(moment *m, int row, double *r, double *a, double *c);
 /* Times in (0, end) at which formulas of time change their form. */
@@ -123,7 +123,7 @@ void moment_turns(moment *m, double end, arena *a, times *out);
 void moment_fail(moment *m, span at, const char *message);
 const char *number_text(arena *a, double x);
 
-double moment_raw(moment *m, int row);        /* R with x, x' and selections as they stand */
+double moment_raw(moment *m, int row);        /* R with the current x, x' and selections */
 double moment_factor(moment *m, int row);     /* of its own rate, there */
 double moment_argument(moment *m, int joint); /* a of a joint selection */
 
@@ -145,8 +145,8 @@ bool joint_solve(joint_work *w, moment *m, const double *base, double ih, int8_t
 /* ---- normal cones (sweep1.c) ---- */
 typedef struct projector projector;
 projector *projector_new(const inclusion_program *ip, arena *a);
-/* The point y of C(t) nearest to z; false: there is none, see why.  worst: by how much it lies outside at
- * most. */
+/* The point y of C(t) nearest to z; false: there is none, see why. worst: upper bound of its distance outside
+   C(t). */
 /* upper bound of the distance of y from C at the time of m */
 double cone_depth(projector *w, moment *m, int cone, const double *y);
 bool project(projector *w, moment *m, int cone, const double *z, double *y, double *worst, const char **why);

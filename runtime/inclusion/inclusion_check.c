@@ -135,7 +135,7 @@ static void select(look *w, const kernel *arg, int32_t number)
         w->free[w->nfree++] = number;
 }
 
-/* the size of an argument: what the sizes of x and x' make of it, one by one */
+/* The size of an argument: from the sizes of x and x', one by one. */
 static void argument_size(look *w, const kernel *arg, int32_t number, const double *rates)
 {
     memset(w->x, 0, (size_t)w->n * sizeof *w->x);
@@ -172,7 +172,7 @@ static void select_all(look *w)
         select(w, &w->ip->joint[j].arg, w->ip->joint[j].number);
 }
 
-/* rows with the selections as they stand; their terms: with rates and without */
+/* Rows with the current selections; their terms: with rates and without. */
 static void rows_now(look *w)
 {
     for (int k = 0; k < w->n; k++) {
@@ -438,8 +438,8 @@ static void check_inclusion(results *r, const void *ud, arena *scratch)
 }
 
 /* ---- limits ---- */
-/* By how much R misses 0 at x, the rate being left out, beside its terms; sign: of what it misses.  0 where
-   the past lies within the step itself. */
+/* The residual of R at x without the rate, relative to its terms; sign: that of the residual. 0 if the past
+   lies within the step itself. */
 static double graph_off(look *w, double t, double x, int64_t at, double *terms)
 {
     *terms = 0;

@@ -64,7 +64,7 @@ static void linearise_selections(joint_work *w, moment *m)
     }
 }
 
-/* all that is in row i besides its rate, at most */
+/* An upper bound of the terms of row i without its rate. */
 static double row_load(const joint_work *w, int i)
 {
     double load = fabs(w->R[i]);

@@ -31,7 +31,7 @@ typedef struct follower {
     times turns;
     size_t turn;    /* the next of them */
     int grid, k;    /* parts of the run that are followed one by one; the next */
-    point put;      /* the sample at hand */
+    point put;      /* the current sample */
     int64_t points; /* of the solution that were computed */
     double tiny;    /* of time */
 } follower;
@@ -216,7 +216,7 @@ static double margin(const run_of_pieces *b, double y)
 }
 
 /* ---- samples ---- */
-/* The rate -R_t/R_v where it moves; 0 where it sticks on a kink that stands still. */
+/* The rate -R_t/R_v if it moves; 0 if it sticks at a kink that does not move. */
 static double rate_at(follower *w, double v, int piece)
 {
     const graph_piece *p = &w->g.piece.at[piece];
@@ -242,7 +242,7 @@ static bool limit_sample(void *of, run_clock *c, int64_t at, energies *e)
     return true;
 }
 
-/* The solution at t on the branch; side: -1 or +1 looks at the load just before or after. */
+/* The solution at t on the branch; side: -1 or +1 uses the load just before or after. */
 static point point_at(follower *w, double t, int side)
 {
     double y = load_at(w, t + side * w->tiny);
@@ -265,8 +265,8 @@ static double cubic_mid(const point *a, const point *b)
 
 enum { DEPTH = 40, SAMPLES_MAX = 100000 };
 
-/* Samples between a and b (a is put already), halved until the cubic through them is as good as the solution.
- */
+/* Samples between a and b (a is stored already), halved until the cubic through them is as accurate as the
+   solution. */
 static void fill(follower *w, point a, point b, int depth)
 {
     if (failed(w))

@@ -61,7 +61,7 @@ static double active_split(polyhedron_work *w, const double *G, int p, int k, in
     return dot(w->dir, w->dir, n);
 }
 
-/* size: of the lengths that cancel in G y - d, besides d */
+/* size: of the lengths that cancel in G y - d, in addition to d */
 static int most_violated(const double *G, const double *d, int m, int n, const double *y, double size,
                          double *by)
 {

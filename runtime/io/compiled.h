@@ -6,8 +6,8 @@
 
 struct budget;
 
-/* The function `entry` of the code that the cache has by that name; *handle belongs to the caller,
-   compiled_close gives it back.  NULL: there is none. */
+/* The function `entry` of the code with this name in the cache; *handle belongs to the caller and is released
+   by compiled_close. NULL: there is none. */
 void *compiled_find(const char *name, const char *entry, void **handle);
 /* The same, of C that is compiled now and kept by that name.  NULL: there is no compiler, no cache, or the
    budget (may be NULL) is spent. */

@@ -119,7 +119,7 @@ static int walk_up(walk *w)
     return 0;
 }
 
-/* the target of a link takes the place of its name; 0 when the name is none */
+/* The target of a link replaces its name; 0 if the name is not a link. */
 static int walk_link(walk *w, const char *name, const char *rest, bool *was_link)
 {
     char to[PATH_MAX], all[2 * PATH_MAX];
@@ -256,7 +256,7 @@ int place_open(const file_root *in, const char *path, int flags, int *error)
     struct stat st;
     int fd = -1;
     bool make = (flags & O_CREAT) != 0;
-    /* a pipe may have no other end yet: whoever reads waits, and looks at the time */
+    /* a pipe may have no other end yet: the reader waits, and checks the time */
     if ((flags & O_ACCMODE) == O_RDONLY)
         flags |= O_NONBLOCK;
     *error = place_find(in, path, make, &p);

@@ -13,7 +13,7 @@ typedef struct file_root {
     bool open;        /* files outside of it and special files are allowed as well */
 } file_root;
 
-/* What is refused is an error beside the numbers of errno; error_text() knows it. */
+/* A refusal is an error number that errno does not use; error_text() describes it. */
 enum { ERROR_OUTSIDE = 0x10000, ERROR_SPECIAL };
 
 /* Where a file is or will be: its folder, held open, and its name there.  In a folder that is not open, the

@@ -1,6 +1,6 @@
-/* hdf5: what the HDF5 File Format Specification, version 1.1, calls superblock 0, object headers 1, symbol
-   tables and contiguous data: the form that every reader knows.  Names of a group are in a local heap; its
-   tree has one leaf, whose room is that of the largest group. */
+/* hdf5: the parts that the HDF5 File Format Specification, version 1.1, calls superblock 0, object headers 1,
+   symbol tables and contiguous data: every reader supports them. Names of a group are in a local heap; its
+   tree has one leaf, with room for the largest group. */
 #include <stdbool.h>
 #include <string.h>
 #include "hdf5.h"

@@ -208,7 +208,7 @@ static void directory_end(outfile *to, uint64_t at, uint64_t bytes, size_t n)
     outfile_put(to, b, (size_t)(p - b));
 }
 
-/* the checksum stands before the numbers, so they are gathered twice */
+/* the checksum precedes the numbers, so they are gathered twice */
 static void member_write(outfile *to, arena *a, const rows_table *t, const rows_array *x,
                          const uint32_t *crcs, member *m)
 {

@@ -3,8 +3,7 @@
 #define CDL_PROBLEMS_H
 #include "contact/problem.h"
 
-/* A problem as it was posed, W in full or by rows, with the start of its search in `p.r`, and its solution.
- */
+/* A problem as it was posed, W in full or by rows, with the initial guess in `p.r`, and its solution. */
 typedef struct step_problem {
     contact_problem p;
     const double *solution; /* reactions by row, or where the search ended */

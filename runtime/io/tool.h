@@ -24,8 +24,8 @@ typedef struct tool_job {
 /* What another program may do: draw, without starting a process; or compile, writing only in its folder and
    without network, as far as the system can enforce it. */
 typedef enum { PROCESS_DRAWS, PROCESS_COMPILES } process_kind;
-/* Runs it in the folder, silent, for so many seconds at most.  0, ENOENT, another error, or -1: it failed,
-   took longer, or the budget (may be NULL) is spent. */
+/* Runs it in the folder, without output, for at most this number of seconds. 0, ENOENT, another error, or -1:
+   it failed, took longer, or the budget (may be NULL) is spent. */
 int process_run(int dir, char *const *argv, process_kind kind, struct budget *b, double seconds);
 
 /* Both files are below `in`.  0; ENOENT when the program is not installed; another error; or -1 when it

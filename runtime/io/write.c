@@ -68,8 +68,9 @@ static void sink_put(sink *s, const char *p, size_t n)
 
 /* ---- a file being written ---- */
 
-/* A new file beside the path that nobody else has.  It is locked as long as it is written, so that what a
-   killed process left can be recognised; one that was removed as such before it was locked is made again. */
+/* A new file in the folder of the path, with a name of its own. It is locked while it is written, so that
+   files of killed processes can be recognised; if it is removed as such a file before it is locked, it is
+   created again. */
 static int open_beside(outfile *f, mode_t mode)
 {
     for (unsigned k = 0; k < 1000; k++) {
@@ -220,7 +221,7 @@ static bool readable(int fd, budget *b)
     return true;
 }
 
-/* Reads on, up to so many bytes; 0, or the error: EINTR where the budget is spent. */
+/* Reads up to this number of bytes; 0, or the error: EINTR if the budget is spent. */
 static int read_on(int fd, budget *b, char *to, size_t room, size_t *n)
 {
     const size_t piece = 4 << 20;
@@ -357,7 +358,7 @@ int temp_open(arena *a, const char *dir)
         int fd = open(in[k], O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
         if (fd >= 0)
             return fd;
-        fd = mkostemp(path, O_CLOEXEC); /* file systems that know no files without a name */
+        fd = mkostemp(path, O_CLOEXEC); /* file systems without unnamed files */
         if (fd >= 0) {
             unlink(path);
             return fd;

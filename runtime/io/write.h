@@ -14,12 +14,12 @@ typedef struct sink {
     char buf[1 << 15];
 } sink;
 
-/* A file being written: bytes go to a new file beside the path, which gets its name at the end. Special
-   files (a terminal, a pipe) are written directly, if outside files are allowed. The first failure is kept
-   in `to.error` and reported at the end. */
+/* A file being written: bytes go to a new file in the same folder, which gets its name at the end. Special
+   files (a terminal, a pipe) are written directly, if outside files are allowed. The first failure is kept in
+   `to.error` and reported at the end. */
 typedef struct outfile {
     file_place at;
-    char temp[NAME_MAX + 1]; /* the file beside it, or "" */
+    char temp[NAME_MAX + 1]; /* the temporary file, or "" */
     bool open;
     text *into;            /* or NULL: bytes are kept there instead */
     struct outfile *below; /* in the list of the budget, while it is open */

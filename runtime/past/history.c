@@ -16,7 +16,7 @@ typedef struct reader { /* x or x' of a dof at theta(t), or a number of a base *
     int kind, where;    /* kind: PAST_DOF ... */
     /* the piece about theta(t0), in powers of time by its unit; powers of theta - theta(t0); the value */
     double *P, unit, *pow, *out;
-    taylor *given; /* what the model says of the time before the start */
+    taylor *given; /* the motion before the start, as given by the model */
 } reader;
 
 /* back: its time runs backwards */
@@ -68,7 +68,7 @@ struct history {
     int n, K, width, gain;
     const double *q0, *base0;
     double t, eps;
-    double unit;     /* of time, in the expansion at hand */
+    double unit;     /* of time, in the current expansion */
     double duration; /* of the run: what times are measured by */
     past *past;
     int npast;
@@ -78,7 +78,7 @@ struct history {
     double *bound;
     double *xi, *weight;
     int points;
-    /* of each dof: what the model says of it before the start */
+    /* for each dof: its motion before the start, as given by the model */
     const kernel **given_kernel[2];
     int32_t (*given_index)[MAX_INDEX];
     vec(piece) pieces;
@@ -112,7 +112,7 @@ static int piece_find(const history *h, double theta, bool back)
     return h->pieces.n ? (int)lo : AT_HAND;
 }
 
-/* how far to the right of theta the same function holds; *order: of the breaking point there */
+/* How far beyond theta the same function holds; *order: of the breaking point there. */
 static double holds_to(const history *h, int where, double theta, int *order)
 {
     *order = 1 << 20;
@@ -263,7 +263,7 @@ static bool past_step(history *h, past *p, const series_inputs *in, int j)
     const double *theta = taylor_out(p->arg, 0);
     taylor_step(p->arg, in, j);
     if (j == 0) {
-        /* a delay that begins at 0 is known from the series at hand */
+        /* a delay that starts at 0 is known from the current series */
         bool begins = h->t == 0 && theta[0] == 0;
         if (!begins && !(theta[0] < h->t))
             return fail_delay(h, p->name, p->arg->k->at, h->t);

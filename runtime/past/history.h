@@ -21,7 +21,7 @@ typedef struct integral_rule {
 typedef struct delay_program {
     span at;
     kernels past[PAST_KINDS];      /* out: the time it is read at, row: the slot, col: the dof */
-    const char **name[PAST_KINDS]; /* of each of these, as it was written */
+    const char **name[PAST_KINDS]; /* of each of these, as written in the model */
     bool steady; /* all delays are known from the parameters: as much of the past is kept as they reach */
     int32_t npast[PAST_KINDS], nintegral, nbound; /* slots; bound variables */
     integral_rule *integral;
@@ -59,7 +59,7 @@ const char *history_error(const history *h, span *at);
  * them (otherwise the end of a piece). */
 double history_limit(history *h, double s, bool *breaks);
 bool history_agrees(history *h); /* past times were read on the side they move to; else expand again */
-/* those of the expansion at hand whose pieces have to be watched */
+/* past values of the current expansion whose pieces must be checked */
 int history_kernels(const history *h, taylor **out);
 int history_most(const history *h);
 void history_add(history *h, const piece *p);

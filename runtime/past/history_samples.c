@@ -97,8 +97,7 @@ static double given_value(past_samples *h, int32_t dof, int rate, double t)
     return g->reg[g->k->tape.out[0]];
 }
 
-/* The turn of the rotation at dof k from sample i to the next, or to the state at hand, seen from sample i.
- */
+/* The rotation vector at dof k from sample i to the next, or to the current state, relative to sample i. */
 static past_turn turn_value(const past_samples *h, size_t k, double t)
 {
     size_t n = h->n, i = sample_find(h, t);

@@ -32,7 +32,7 @@ bool near_fits(const contact_family *f)
     return f->pair.listed || near_of_points(f);
 }
 
-/* a reach that depends on the pair is looked at once for all */
+/* a reach that depends on the pair is computed once for all */
 static double largest_reach(const near_pairs *p, arena *a, const inputs *in)
 {
     const contact_family *f = p->fam->f;
@@ -57,7 +57,7 @@ static bool of_bodies(const near_pairs *p)
 
 /* ---- what an index stands for ---- */
 
-/* the shape that goes by an index, and which of its instances */
+/* The shape that an index numbers, and which of its instances. */
 static int shape_at(const near_pairs *p, int index, int32_t i, int32_t *instance)
 {
     const shape_pair *pair = &p->fam->f->pair;
@@ -287,7 +287,7 @@ static double points_moved(const near_pairs *p)
     return ROOM * sqrt(most);
 }
 
-/* how far bodies have moved, or will move in so many steps, beyond their own margins */
+/* How far bodies have moved, or will move in this number of steps, beyond their own margins. */
 static double bodies_moved(const near_pairs *p, bool moved, double ways)
 {
     double most = 0;
@@ -301,8 +301,8 @@ static double bodies_moved(const near_pairs *p, bool moved, double ways)
     return ROOM * most;
 }
 
-/* the part of the margin that is used up at the present positions, if points approach by `need`, bodies by
-   so many steps */
+/* The fraction of the margin that is used up at the current positions, if points approach by `need`, and
+   bodies by this number of steps. */
 static double skin_used(const near_list *w, double need, double ways)
 {
     double most = 0;

@@ -7,13 +7,13 @@
 
 enum { NEAR_AXES = 3 };
 
-/* What one index of a family stands for, in its order: points, or the middles of bodies. */
+/* The objects that one index of a family numbers, in its order: points, or the middles of bodies. */
 typedef struct near_points {
     int32_t lo, n;
     double *x, *seen; /* NEAR_AXES numbers each: now, and when pairs were found */
     double *reach;    /* of each body from its middle; NULL: points, whose pairs all have the same */
     double *way;      /* of each body, within the step */
-    uint8_t *level;   /* of bodies: that of the grid it stands in */
+    uint8_t *level;   /* of bodies: level of the grid that contains each */
     int32_t *next;    /* in the same cell */
 } near_points;
 
@@ -32,7 +32,7 @@ typedef struct near_pairs {
     int dim;
     int first;          /* index whose points are near_a of the family, or that reads its first shape */
     int slots;          /* contacts of a pair */
-    int sides;          /* 1: the points of index 1 are among those of index 0, which say all about them */
+    int sides;          /* 1: the points of index 1 are among those of index 0, whose data are used */
     double reach;       /* largest distance of points that counts as touching */
     vec(int32_t) pair;  /* index 0 and 1, one after the other, in order */
     int64_t *row_start; /* pairs before the first one of each index 0 */
@@ -63,9 +63,9 @@ bool near_of_points(const contact_family *f);
 void near_new(near_list *w, arena *a, system_t *s);
 /* How many steps are looked ahead, as a rule. */
 #define NEAR_AHEAD 1.5
-/* Pairs for a step of size h from q at t with rates v, which may become v1; margin: how many such steps are
- * looked ahead; listed: for how many of them pairs are to be there, at most as many.  True: they were found
- * anew.  Shapes are placed where they are at t. */
+/* Finds pairs for a step of size h from q at t with rates v, which may become v1; margin: how many such steps
+   are searched ahead; listed: the number of steps for which pairs must be listed, at most `margin`. True:
+   they were searched anew. Shapes are placed at time t. */
 bool near_keep(near_list *w, double t, const double *q, const double *v, const double *v1, double h,
                double margin, double listed);
 /* Is every pair that may touch still listed, considering how far points have moved relative to the
@@ -73,7 +73,7 @@ bool near_keep(near_list *w, double t, const double *q, const double *v, const d
 bool near_covers(near_list *w, double t, const double *q);
 void near_find(near_list *w); /* the pairs of the positions seen, with their margin */
 /* Number of a pair among all of its family, from 0. */
-/* The dof of coordinate k of the point that goes by i, of index 0 or 1. */
+/* The dof of coordinate k of the point with number i, of index 0 or 1. */
 int32_t near_dof(const near_pairs *p, int index, int32_t i, int k);
 int64_t near_rank(const near_pairs *p, int32_t i, int32_t j);
 #endif

@@ -55,10 +55,10 @@ typedef struct {
     int64_t count;
 } index_set;
 
-/* Straight-line code.  Registers: inputs first, then constants, then temporaries.  Code writes only
-   temporaries, and an output's register keeps its value to the end; so inputs and constants stay as they were
-   put.  Operations of code: those of opcodes.def, pairs of them in one (fused.def), SINCOS (dst = sin a and
-   register b = cos a), END after the last. */
+/* Straight-line code. Registers: inputs first, then constants, then temporaries. Code writes only
+   temporaries, and an output's register keeps its value to the end; so inputs and constants do not change.
+   Operations of code: those of opcodes.def, fused pairs of them (fused.def), SINCOS (dst = sin a and register
+   b = cos a), END after the last. */
 typedef enum {
     TAPE_PLAIN = OP_COUNT - 1, /* up to here an op_code */
 #define X(id, arity, value, outer, side, inner) TAPE_##id,
@@ -80,7 +80,7 @@ typedef struct tape {
     uint32_t nin, nconst, nreg, ncode, nout;
     /* of ncode: the first ones, that give the same for all members of a family; their registers stay */
     uint32_t nhead;
-    uint32_t nmore; /* doubles of work besides the registers of a batch: for kernel.where */
+    uint32_t nmore; /* doubles of work space in addition to the registers of a batch: for kernel.where */
     const double *constant;
     const instr *code;   /* ncode, and END */
     const uint32_t *out; /* register of each output (may be an input's or a constant's) */
@@ -109,7 +109,7 @@ typedef struct inputs {
 } inputs;
 
 /* ---- running kernels (tape.c, batch.c) ---- */
-void tape_start(const tape *t, double *reg); /* puts the constants; once for a register file */
+void tape_start(const tape *t, double *reg); /* sets the constants; once for a register file */
 void tape_run(const tape *t, double *reg);   /* reg[0..nin) set; computes all */
 /* The same with the operations of opcodes.def only, for other algebras than doubles: one instruction for
  * each, one more register. */
@@ -169,20 +169,20 @@ static inline bool slot_uniform(const slot *s)
 
 enum { LANES = 192 }; /* members in a batch */
 /* n members (n <= LANES) given by their indices, index[k*LANES + lane]; reg is [nreg][LANES] and some more,
-   constants put by batch_start. Outputs are left in reg[tape.out[i]*LANES + lane].  `where` is not looked at.
- */
+   with constants set by batch_start. Outputs are left in reg[tape.out[i]*LANES + lane]. Ignores `where`. */
 size_t batch_regs(const tape *t); /* doubles needed */
 void batch_start(const tape *t, double *reg);
 void batch_run(const kernel *k, const inputs *in, const int32_t *index, int n, double *reg);
-/* All members in order, in batches; out[member*nout + i]; those left out by `where` keep their place and give
-   0.  work: batch_regs doubles, nothing put.  All kinds that are read have a source; out is none of them. */
+/* All members in order, in batches; out[member*nout + i]; members excluded by `where` keep their place and
+   give 0. work: batch_regs doubles, without initial values. All kinds that are read need a source, which must
+   not be out. */
 void kernel_run_all(const kernel *k, const inputs *in, double *work, double *out);
 
 /* ---- what a dynamic system is made of ---- */
 typedef enum { FRICTION_NONE, FRICTION_COULOMB, FRICTION_TRESCA } friction_law;
 typedef enum { IMPACT_NEWTON, IMPACT_POISSON } impact_law;
-/* gap >= 0; gap = 0; always closed, normal force given.  Of rates: the same of what stands for the gap's
- * rate. */
+/* gap >= 0; gap = 0; always closed, with given normal force. For constraints on rates: the same for the
+   bounded quantity. */
 typedef enum { REL_GAP, REL_BILATERAL, REL_CLOSED } contact_relation;
 
 /* Two shapes that move, see shapes.h: their numbers, which instance of each (of the indices but the point),
@@ -212,7 +212,7 @@ typedef struct contact_family {
     bool fed;         /* its normal force depends on reactions: */
     int32_t read_as;  /* its reaction is this one of those that formulas read, from 1; 0: none does */
     span read_at;     /* the first formula that does */
-    int32_t fed_by;   /* that of the same member of this family; -1: as its formula says */
+    int32_t fed_by;   /* the reaction of the same member of this family; -1: given by its formula */
     bool cascade;     /* simultaneous impacts are computed one after the other */
     bool gap_linear, gap_constant_gradient; /* gap affine in q (and t); gradient free of q and t */
     int nslip;                              /* components of slip (0 .. MAX_SLIP) */
@@ -260,7 +260,8 @@ typedef struct shape_info {
     const char *name;
     span where;
     shape_kind kind;
-    int32_t of; /* number of the class of the model whose instances carry it; -1: it stands in a constraint */
+    /* number of the class of the model whose instances carry it; -1: it is part of a constraint */
+    int32_t of;
     int dim, npoint;
     int32_t table, size, instances;
     kernel pose; /* over the instances: the place and the matrix of the attitude; no output: fixed */

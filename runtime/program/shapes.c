@@ -48,7 +48,7 @@ static const char *hull_missing(const shape_info *s)
     }
 }
 
-/* all instances of a shape in their own frames; whether all of them have a hull */
+/* Makes the hulls of all instances of a shape in their own frames; true: all have one. */
 static bool hulls_make(shapes *w, arena *a, size_t k)
 {
     bool all = true;
@@ -156,7 +156,8 @@ void shapes_place(shapes *w, const inputs *in)
     }
 }
 
-/* upper bound for its points: the motion of its middle, and the change of the arm by the matrix */
+/* Upper bound for its points: the motion of its middle, plus the change of the rotation matrix times the arm.
+ */
 static double way_between(const convex *c, const body_pose *a, const body_pose *b)
 {
     double far = 0, turn = 0, arm = c->reach;
@@ -191,8 +192,8 @@ typedef struct {
 
 enum { NOTHING = -1 }; /* id of a point that never touches */
 
-/* such a point where a body is curved: what its round reaches across a direction of its own counts on the
-   other side */
+/* Such a point if a body is curved: the extent of its added shape along one of its own directions is added on
+   the other side. */
 static feature nothing_curved(const body_pair *b)
 {
     bool of_x = !b->y->curved;
@@ -224,7 +225,7 @@ static feature nothing_curved(const body_pair *b)
     return f;
 }
 
-/* a point that never touches: bodies with room between them */
+/* A point that never touches: bodies with a large distance. */
 static feature nothing(const body_pair *b)
 {
     feature f;
@@ -277,7 +278,7 @@ void shapes_middle(const shapes *w, int shape, int32_t instance, double *x)
     }
 }
 
-/* ---- places of pairs that are listed ---- */
+/* ---- places of listed pairs ---- */
 
 int32_t shapes_take(shapes *w)
 {
@@ -322,7 +323,7 @@ const double *shapes_kept(const shapes *w, arena *a, const held_pair *held, size
     return out;
 }
 
-/* ---- what touches ---- */
+/* ---- finding features ---- */
 
 static int pair_touch(const shapes *w, const body_pair *b, feature *all)
 {
@@ -333,7 +334,7 @@ static int pair_touch(const shapes *w, const body_pair *b, feature *all)
         all[0].gap = INFINITY;
         return 1;
     }
-    /* nanoseconds, for each corner, face and edge of one beside each of the other */
+    /* nanoseconds, for each corner, face and edge of one body and each of the other */
     int64_t x = b->x->nv + b->x->nf + b->x->ne, y = b->y->nv + b->y->nf + b->y->ne;
     arena_tick(w->a, curved ? CURVED_WORK + x + y : 4 * x * y);
     return (w->deep ? convex_touch_deep : convex_touch)(b->x, b->px, b->y, b->py, all);
@@ -388,7 +389,7 @@ void shapes_hold(shapes *w, const contact_family *f, const int32_t *index, int p
     point_hold(w, &b, point, what);
 }
 
-/* the same where a body is curved */
+/* The same if a body is curved. */
 static bool curved_normal(const body_pair *b, const double *held, double *n)
 {
     enum { N = 6, S = 9, OF_A = 15 };
@@ -400,7 +401,7 @@ static bool curved_normal(const body_pair *b, const double *held, double *n)
     return true;
 }
 
-/* the normal of a plane of either body, in space; false: that of the feature is none of a plane */
+/* The normal of a plane of either body, in space; false: the feature has no such plane. */
 static bool plane_normal(const body_pair *b, const double *held, double *n)
 {
     enum { UA = 6, UB = 9, PLANE_B = 12, PLANE_A };
@@ -415,7 +416,7 @@ static bool plane_normal(const body_pair *b, const double *held, double *n)
     return true;
 }
 
-/* Does a point of faces that touch lie where another one was?  Where corners lie on edges, rounding says
+/* Is a point of touching faces at the place of an earlier one? If corners lie on edges, rounding decides
    which of them it is. */
 static bool same_place(const body_pair *b, const double *held, const feature *now)
 {
@@ -438,7 +439,7 @@ void shapes_pair(shapes *w, const contact_family *f, const int32_t *index, bool 
     feature all[FEATURES];
     int count = pair_touch(w, &b, all);
     bool put[FEATURES] = { false }, kept[FEATURES] = { false };
-    for (int by_place = 0; by_place < 2; by_place++) /* what was there stays in its place */
+    for (int by_place = 0; by_place < 2; by_place++) /* points that were there before keep their places */
         for (int k = 0; k < count; k++)
             for (int s = 0; s < slots && !put[k]; s++)
                 if (!kept[s] &&

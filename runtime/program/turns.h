@@ -14,7 +14,7 @@ void turns_centre(const program *p, double *base, double *q, double *v, double *
 /* Moves the bases to the middle between two states q, v, a and q1, v1, which are expressed relative to the
    new ones; false: the bases were already there, up to a negligible rotation, and nothing has changed. */
 bool turns_middle(const program *p, double *base, double *q, double *v, double *a, double *q1, double *v1);
-/* A state about bases as it is kept; a may be NULL. */
+/* A state relative to bases, in the form that is stored; a may be NULL. */
 void turns_keep(const program *p, const double *base, double *q, double *v, double *a);
 /* The bases of a state that was kept; its turns are 0. */
 void turns_take(const program *p, double *q, double *base);
