@@ -194,9 +194,9 @@ void rod_element_loaded(rod_work *w, const rod_mesh *m, int e, const rod_outside
 void forces_follow(rod_work *w, const double *dx);
 /* number of directions that lower the energy and keep contacts closed */
 int rod_unstable(rod_work *w, double t);
-/* The least and the largest number of such directions: those whose eigenvalue is smaller than `shift` are left
-   out of the first and counted in the second. rod_rounding: a shift so large that it covers the rounding errors
-   of motions that cost no energy. */
+/* The least and the largest number of such directions: those whose eigenvalue is smaller than `shift` are
+   left out of the first and counted in the second. rod_rounding: a shift so large that it covers the rounding
+   errors of motions that cost no energy. */
 typedef struct rod_range {
     int least, most;
 } rod_range;
