@@ -781,7 +781,7 @@ static void overlap_note(overlap *o, const contact_family *f, int64_t member, do
 }
 
 /* Checks the pairs that may overlap, and a few of the others to confirm that they do not. False: not such a
-   family. */
+   family, or its points are not finite. */
 static bool deepest_pair(check *k, size_t c, int64_t at, overlap *o)
 {
     enum { OTHERS = 2000 };
