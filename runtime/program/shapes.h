@@ -55,6 +55,13 @@ double shapes_way(const shapes *w, const contact_family *f, const int32_t *index
 /* The points of a pair, a member of f but for its last index; anew: of each, whether it is about others than
  * before. */
 void shapes_pair(shapes *w, const contact_family *f, const int32_t *index, bool *anew);
+/* The same for a look at another state: what was held is kept in `was`, and held again afterwards. */
+typedef struct held_points {
+    double number[FEATURES * FEATURE_NUMBERS];
+    int64_t id[FEATURES];
+} held_points;
+void shapes_measure(shapes *w, const contact_family *f, const int32_t *index, held_points *was);
+void shapes_hold_again(shapes *w, const contact_family *f, const int32_t *index, const held_points *was);
 /* of all pairs but those that are listed, unless each has a place */
 void shapes_all(shapes *w, const inputs *in);
 /* gap of the balls around both, where they are placed */
