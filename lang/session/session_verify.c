@@ -421,7 +421,7 @@ static void check_corners(verify *w, size_t c, int64_t m, const double *gap, siz
                  GATE_GAP_LEAST + 1000 * GATE_LOOSE * length + 2 * way_to(w, c, least, k), k);
 }
 
-/* Two shapes: what touches of them is held during a step, so that their gap is known up to what they move. */
+/* Two shapes: their gap is that of the state, what pushes was held during the step to it. */
 static void check_pairs(verify *w, size_t c, size_t k)
 {
     const contact_family *f = &w->p->contact[c];
@@ -431,7 +431,7 @@ static void check_pairs(verify *w, size_t c, size_t k)
         if (index[f->over.n - 1] != 1)
             continue;
         shapes_apart s = gate_shapes_pair(w->shapes, c, index);
-        check_joined(w, c, m++, s, GATE_LOOSE * s.size + s.way, 1000 * GATE_LOOSE * s.size + 2 * s.way, k);
+        check_joined(w, c, m++, s, GATE_LOOSE * s.size, 1000 * GATE_LOOSE * s.size + 2 * s.way, k);
     }
 }
 

@@ -1174,8 +1174,9 @@ static const char *advice_form(const scanner *sc)
         return t == T_SET && sc->count == 2 ? "leave out the =" : NULL;
     case T_FORCE:
         return t == T_SET && sc->count == 3 ? "write a colon: force x: -k*x" : NULL;
-    case T_STOP:
-        return t == T_IF ? "write stop when x < 0" : NULL;
+    case T_NAME:
+        return t == T_IF && sc->count == 2 && word_is(sc, sc->prev_at, "stop") ? "write stop when x < 0"
+                                                                               : NULL;
     case T_EXPERIMENT:
         return t == T_LBRACE || t == T_BODY_OPEN || t == T_COLON
                    ? "an experiment has a name: experiment rebound { … }"

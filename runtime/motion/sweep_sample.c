@@ -108,6 +108,45 @@ static void sample_rough(sweep *w, const contact_state *k, int64_t at, double ov
         show(k->c, k->c->show, w->room.x4, 1, r->slip + (at * r->members + k->c->member) * r->nslip);
 }
 
+/* Gaps between shapes at the state that is kept: a step holds normals and points, and goes on with them.
+   from, end: the points of a pair. */
+static void sample_pair(sweep *w, const family *fam, size_t from, size_t end, double *gap)
+{
+    contact_state *const *state = w->contacts.state;
+    const contact_family *f = fam->f;
+    held_points held;
+    bool far = true;
+    double least = INFINITY;
+    for (size_t i = from; i < end; i++)
+        far = far && shapes_far(w->s->shapes, f, state[i]->c->index);
+    if (far)
+        return;
+    shapes_measure(w->s->shapes, f, state[from]->c->index, &held);
+    for (size_t i = from; i < end; i++) {
+        double *own = &gap[state[i]->c->member];
+        *own = term_value(&fam->gap, &w->s->in, state[i]->c->index);
+        if (!shapes_idle(w->s->shapes, f, state[i]->c->index))
+            least = fmin(*own, least);
+    }
+    for (size_t i = from; i < end; i++) /* points that never touch are no nearer than those that may */
+        gap[state[i]->c->member] = larger(gap[state[i]->c->member], least);
+    shapes_hold_again(w->s->shapes, f, state[from]->c->index, &held);
+}
+
+static void sample_shapes(sweep *w, size_t f, int64_t at)
+{
+    const contact_table *t = &w->contacts.table;
+    const family *fam = &w->s->family[f];
+    const contact_result *r = &w->r->contact[f];
+    contact_state *const *state = w->contacts.state;
+    for (size_t i = t->from[f], next = i; i < t->from[f + 1]; i = next) {
+        int64_t pair = state[i]->c->member / fam->f->slots;
+        while (next < t->from[f + 1] && state[next]->c->member / fam->f->slots == pair)
+            next++;
+        sample_pair(w, fam, i, next, r->gap + at * r->members);
+    }
+}
+
 static void sample_contacts(sweep *w, int64_t at, double over, bool instant)
 {
     const contact_table *t = &w->contacts.table;
@@ -125,6 +164,13 @@ static void sample_contacts(sweep *w, int64_t at, double over, bool instant)
         for (size_t i = t->from[f]; i < t->from[f + 1]; i++)
             sample_rough(w, w->contacts.state[i], at, over, instant);
     }
+    if (!w->s->shapes)
+        return;
+    system_at(w->s, w->t, w->q, w->v);
+    shapes_place(w->s->shapes, &w->s->in);
+    for (size_t f = 0; f < w->p->ncontact; f++)
+        if (w->r->contact[f].kept && w->p->contact[f].pair.touch)
+            sample_shapes(w, f, at);
 }
 
 /* v.M v without first-order dofs, which have no kinetic energy. */

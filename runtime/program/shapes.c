@@ -460,6 +460,22 @@ void shapes_pair(shapes *w, const contact_family *f, const int32_t *index, bool 
     }
 }
 
+void shapes_measure(shapes *w, const contact_family *f, const int32_t *index, held_points *was)
+{
+    bool anew[FEATURES];
+    int64_t first = pair_at(w, f, index).first;
+    memcpy(was->number, w->feature + first, (size_t)f->slots * FEATURE_NUMBERS * sizeof *was->number);
+    memcpy(was->id, w->id + first / FEATURE_NUMBERS, (size_t)f->slots * sizeof *was->id);
+    shapes_pair(w, f, index, anew);
+}
+
+void shapes_hold_again(shapes *w, const contact_family *f, const int32_t *index, const held_points *was)
+{
+    int64_t first = pair_at(w, f, index).first;
+    memcpy(w->feature + first, was->number, (size_t)f->slots * FEATURE_NUMBERS * sizeof *was->number);
+    memcpy(w->id + first / FEATURE_NUMBERS, was->id, (size_t)f->slots * sizeof *was->id);
+}
+
 void shapes_all(shapes *w, const inputs *in)
 {
     bool anew[FEATURES];

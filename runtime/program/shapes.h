@@ -58,6 +58,13 @@ double shapes_way(const shapes *w, const contact_family *f, const int32_t *index
 /* Finds the points of a pair (a member of f without its last index); anew: for each point, whether its
    features differ from those before. */
 void shapes_pair(shapes *w, const contact_family *f, const int32_t *index, bool *anew);
+/* The same for a look at another state: what was held is kept in `was`, and held again afterwards. */
+typedef struct held_points {
+    double number[FEATURES * FEATURE_NUMBERS];
+    int64_t id[FEATURES];
+} held_points;
+void shapes_measure(shapes *w, const contact_family *f, const int32_t *index, held_points *was);
+void shapes_hold_again(shapes *w, const contact_family *f, const int32_t *index, const held_points *was);
 /* for all pairs except listed ones, unless each of these has a place */
 void shapes_all(shapes *w, const inputs *in);
 /* distance of the balls around both, as placed */

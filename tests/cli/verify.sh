@@ -208,3 +208,27 @@ for k in 2 6 10 12; do
     try "a change in column $k of it" 1 "$CDL" verify bad/a.csv --model=body.cdl
     has "is shown" out "<- off"
 done
+
+# gaps between shapes are those of the state that is saved, and not of what a step has held
+cat >shapes.cdl <<'E'
+model body {
+    param m = 1
+    dof p in R3, A in SO3
+    kinetic m*norm(p')^2/2 + 0.0015*dot(A', A')/2
+}
+model tumbling {
+    part a: body { p = [0, 0, 0.19], A' = [3, 5, 2] }
+    part b: body { p = [0, 0.01, 0], A = rot_z(0.2), A' = [-2, 4, 1] }
+    part c: body { p = [0, 0.3, 0.05], A' = [4, -3, 5] }
+    shape can: cylinder([0, 0, -0.05], [0, 0, 0.1], 0.05) at a.p, a.A
+    shape pill: capsule([-0.05, 0, 0], [0.05, 0, 0], 0.05) at b.p, b.A
+    shape egg: ellipsoid([0, 0, 0], diag(1/0.06^2, 1/0.08^2, 1/0.1^2)) at c.p, c.A
+    constraint touch: can.gap(pill) >= 0
+    constraint over: egg.gap(can) >= 0
+    constraint beside: egg.gap(pill) >= 0
+}
+run tumbling for 1 with sweeping(h = 0.02)
+save t, a.p, a.p', a.A, a.A', b.p, b.p', b.A, b.A', c.p, c.p', c.A, c.A', touch.gap, over.gap, beside.gap { file = "g.npz" }
+E
+try "shapes that tumble are saved" 0 "$CDL" run -q -o shapes shapes.cdl
+try "their gaps are those of the state" 0 "$CDL" verify shapes

@@ -5,8 +5,10 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 #include <cmocka.h>
 #include "cdl.h"
@@ -421,9 +423,74 @@ static void memory_may_run_out(void **state)
     assert_true(done);
 }
 
+static double cpu(void)
+{
+    return (double)clock() / CLOCKS_PER_SEC;
+}
+
+/* the longest work between two questions whether the session was interrupted, in seconds of this process */
+typedef struct {
+    double last, longest, since; /* since: it was interrupted */
+    int asked, stop_after;
+} asking;
+
+static int ask_again(void *ud)
+{
+    asking *x = ud;
+    double now = cpu();
+    x->longest = fmax(x->longest, now - x->last);
+    x->last = now;
+    if (++x->asked == x->stop_after)
+        x->since = now;
+    return x->asked >= x->stop_after;
+}
+
+static void load_asking(const char *text, asking *x)
+{
+    cdl *s = cdl_new(NULL);
+    cdl_set_callbacks(s, &(cdl_callbacks){ .interrupted = ask_again, .ud = x });
+    x->last = cpu();
+    bool ok = cdl_run_text(s, "many.cdl", text, strlen(text)) == CDL_OK;
+    assert_int_equal(ok, x->asked < x->stop_after);
+    x->longest = fmax(x->longest, cpu() - x->last);
+    x->since = cpu() - x->since;
+    cdl_free(s);
+}
+
+/* Many declarations: each part of the work on them asks, and what follows an interrupt is short, so that it
+   is answered within a second on a machine that does much else besides. */
+static void many_names_ask_often(void **state)
+{
+    enum { NAMES = 20000, LONGEST_LINE = 64, PLACES = 5, NEVER = 1 << 30 };
+    static const char *const each[] = { "let a%d = x[%d]\n", "param p%d = %d\n", "fn f%d(s) = s*%d\n",
+                                        "constraint c%d: x[%d] >= 0\n" };
+    (void)state;
+    char *text = malloc(NAMES * LONGEST_LINE);
+    int asked = 0;
+    for (size_t k = 0; k < sizeof each / sizeof *each; k++) {
+        size_t n = (size_t)sprintf(text, "model m { dof x[i in 1..%d] = 1; for i in 1..%d { x[i]'' = -1 }\n",
+                                   NAMES, NAMES);
+        for (int i = 1; i <= NAMES; i++)
+            n += (size_t)sprintf(text + n, each[k], i, i);
+        sprintf(text + n, "}\nrun m for 0.05 with sweeping(h = 1e-2)\n");
+        asking x = { .stop_after = NEVER };
+        load_asking(text, &x);
+        assert_true(x.asked > 20 && x.longest < 0.25);
+        asked = x.asked;
+    }
+    for (int k = 1; k < PLACES; k++) {
+        asking x = { .stop_after = asked * k / PLACES };
+        load_asking(text, &x);
+        print_message("longest %.3f s, %.3f s after an interrupt\n", x.longest, x.since);
+        assert_true(x.since < 0.5);
+    }
+    free(text);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(many_names_ask_often),
         cmocka_unit_test(read_streams),
         cmocka_unit_test(statuses_have_texts),
         cmocka_unit_test(values_of_expressions),
