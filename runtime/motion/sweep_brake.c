@@ -430,6 +430,40 @@ static double stretch_next(brake_problem *b, const remainder_t *r, double size)
     return fabs(1 / b->by.slip - 1 / was.slip) + fabs(b->by.rebound - was.rebound) / was.rebound + added;
 }
 
+/* Each round asked for more friction, and friction for more impulse: there is none that is enough. */
+static bool endless(const brake_problem *b)
+{
+    sweep *w = b->w;
+    if (b->fastest == NONE || (w->o->keep_going && !w->policy.trial))
+        return false;
+    const contact *c = b->at[b->fastest].k->c;
+    w->hand.unsolved = true;
+    return results_fail(
+        w->r, c->fam->f->at,
+        arena_printf(w->r->a,
+                     "no impulses were found for '%s' at t = %s: contacts that rebound together "
+                     "brake each other by friction without 'slip'; give slip = …, the relative "
+                     "velocity at the contact",
+                     contact_name(c, w->r->a), sweep_number(w, w->t)));
+}
+
+/* Have the gaps of contacts that push the rates that were asked for?  A stretch without bound would lose them
+   in rounding. */
+static bool gaps_obey(const brake_problem *b)
+{
+    const sweep *w = b->w;
+    for (int i = 0; i < w->hand.nact; i++) {
+        const contact_state *k = w->hand.act[i];
+        if (!k->normal || w->hand.rr[k->row] == 0)
+            continue;
+        double rate = contact_rate(k->c, k->c->H, b->x) + b->off[k->row],
+               size = contact_terms(k->c, k->c->H, w->hand.brake.free) + fabs(b->off[k->row]);
+        if (!(fabs(rate) <= ROUND_ROOT * size + w->contacts.table.tol_u[k->at]))
+            return false;
+    }
+    return true;
+}
+
 /* Rates after a step or a shock, and accelerations at rest. */
 static bool brake_rates(brake_problem *b)
 {
@@ -452,18 +486,18 @@ static bool brake_rates(brake_problem *b)
             rubs_known(b, left.z, left.length, left.bounds);
             unstretch(b, left.slip);
             w->hand.brake.acts[b->mass] = b->n > 0;
-            return true;
+            return any || gaps_obey(b) || endless(b);
         }
         w->hand.pr.residual = isfinite(change) ? larger(change, turned) : INFINITY;
         if (!isfinite(change))
-            break; /* friction on what rebounds asks for ever more friction */
+            break;
         double found = 1 - 1 / b->by.slip;
         if (b->D && b->fastest == NONE && !b->of_speed && round > 0 && left.z > 0)
             b->by.slip = fmin(1 / (1 - part_next(part, found, before, found_before)), LARGEST);
         before = part;
         found_before = found;
     }
-    return false;
+    return endless(b);
 }
 
 /* Accelerations in slip: friction has the direction that the velocity has now, and no contact that is closed
