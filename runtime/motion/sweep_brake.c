@@ -24,7 +24,7 @@ enum { NONE = -1, ROUNDS = 200 };
 /* more is a standstill */
 static const double LARGEST = 1 / ROUND_ROOT;
 
-/* A contact that pushes, with friction without slip. */
+/* A contact with friction without slip that has a bound: it pushes, or Tresca's law gives it one. */
 typedef struct rub {
     contact_state *k;
     int act;        /* its number in the problem at hand */
@@ -203,13 +203,14 @@ static void offsets_stretched(const brake_problem *b)
     sweep_column_done(w, m->k, G);
 }
 
-/* s_i of all but the fastest, at |z|; they add up to what is returned */
+/* s_i of another one than the fastest, at |z| */
 static double share(const brake_problem *b, int i, double z)
 {
     const rub *r = &b->at[i], *m = &b->at[b->fastest];
     return r->bound / sqrt(z * z + m->rebound * m->rebound - r->rebound * r->rebound);
 }
 
+/* their sum */
 static double shares(const brake_problem *b, double z)
 {
     double sum = 0;
@@ -345,31 +346,33 @@ typedef struct remainder {
     double others; /* the sum of s_i of all others */
 } remainder_t;
 
-/* The square of what laws of impact ask of the motion beside the fastest rebound, as if normals were across
-   each other. */
-static double asked(const brake_problem *b)
+/* The square of the motion along normals beside the fastest rebound, as if normals were across each other. */
+static double along_normals(const brake_problem *b)
 {
     const sweep *w = b->w;
     double sum = 0;
+    for (int i = 0; i < b->n; i++)
+        if (i != b->fastest)
+            sum += b->at[i].rebound * b->at[i].rebound;
     for (int i = 0; i < w->hand.nact; i++) {
         contact_state *k = w->hand.act[i];
-        double rate = k->normal && w->hand.rr[k->row] != 0 ? b->off[k->row] : 0;
-        if (rate == 0 || (b->fastest != NONE && k == b->at[b->fastest].k))
+        if (k->c->fam->brakes || !k->normal || w->hand.rr[k->row] == 0 || b->off[k->row] == 0)
             continue;
         const column *G = push_of(b, k);
-        sum += rate * rate / contact_rate(k->c, k->c->H, sweep_column_spread(b->w, k, G, 0));
+        sum += b->off[k->row] * b->off[k->row] /
+               contact_rate(k->c, k->c->H, sweep_column_spread(b->w, k, G, 0));
         sweep_column_done(b->w, k, G);
     }
     return sum;
 }
 
-/* Part N of z is asked for, part T of y is what friction may take: with the stretch a that y was found for,
-   |z|^2 = N^2 + (T/a)^2, and the law is a = 1 + bounds/|z| + others(|z|).  However N is estimated, a stretch
-   that repeats itself obeys the law. */
+/* Part N of z goes on along normals, part T of y is what friction may take: with the stretch a that y was
+   found for, |z|^2 = N^2 + (T/a)^2, and the law is a = 1 + bounds/|z| + others(|z|).  However N is estimated,
+   a stretch that repeats itself obeys the law. */
 static void remainder_find(const brake_problem *b, remainder_t *r)
 {
     enum { MOST = 500 };
-    double now = r->length / b->by.slip, N2 = fmin(asked(b), now * now),
+    double now = r->length / b->by.slip, N2 = fmin(along_normals(b), now * now),
            T = b->by.slip * sqrt(now * now - N2), before = INFINITY;
     if (N2 == 0) {
         r->z = larger(0, T - r->bounds);
@@ -430,6 +433,40 @@ static double stretch_next(brake_problem *b, const remainder_t *r, double size)
     return fabs(1 / b->by.slip - 1 / was.slip) + fabs(b->by.rebound - was.rebound) / was.rebound + added;
 }
 
+/* Each round asked for more friction, and friction for more impulse: there is none that is enough. */
+static bool endless(const brake_problem *b)
+{
+    sweep *w = b->w;
+    if (b->fastest == NONE || (w->o->keep_going && !w->policy.trial))
+        return false;
+    const contact *c = b->at[b->fastest].k->c;
+    w->hand.unsolved = true;
+    return results_fail(
+        w->r, c->fam->f->at,
+        arena_printf(w->r->a,
+                     "no impulses were found for '%s' at t = %s: contacts that rebound together "
+                     "brake each other by friction without 'slip'; give slip = …, the relative "
+                     "velocity at the contact",
+                     contact_name(c, w->r->a), sweep_number(w, w->t)));
+}
+
+/* Have the gaps of contacts that push the rates that were asked for?  A stretch without bound would lose them
+   in rounding. */
+static bool gaps_obey(const brake_problem *b)
+{
+    const sweep *w = b->w;
+    for (int i = 0; i < w->hand.nact; i++) {
+        const contact_state *k = w->hand.act[i];
+        if (!k->normal || w->hand.rr[k->row] == 0)
+            continue;
+        double rate = contact_rate(k->c, k->c->H, b->x) + b->off[k->row],
+               size = contact_terms(k->c, k->c->H, w->hand.brake.free) + fabs(b->off[k->row]);
+        if (!(fabs(rate) <= ROUND_ROOT * size + w->contacts.table.tol_u[k->at]))
+            return false;
+    }
+    return true;
+}
+
 /* Rates after a step or a shock, and accelerations at rest. */
 static bool brake_rates(brake_problem *b)
 {
@@ -452,18 +489,18 @@ static bool brake_rates(brake_problem *b)
             rubs_known(b, left.z, left.length, left.bounds);
             unstretch(b, left.slip);
             w->hand.brake.acts[b->mass] = b->n > 0;
-            return true;
+            return any || gaps_obey(b) || endless(b);
         }
         w->hand.pr.residual = isfinite(change) ? larger(change, turned) : INFINITY;
         if (!isfinite(change))
-            break; /* friction on what rebounds asks for ever more friction */
+            break;
         double found = 1 - 1 / b->by.slip;
         if (b->D && b->fastest == NONE && !b->of_speed && round > 0 && left.z > 0)
             b->by.slip = fmin(1 / (1 - part_next(part, found, before, found_before)), LARGEST);
         before = part;
         found_before = found;
     }
-    return false;
+    return endless(b);
 }
 
 /* Accelerations in slip: friction has the direction that the velocity has now, and no contact that is closed

@@ -39,6 +39,19 @@ sed 's/ { friction = coulomb(0.1) }//; s/^run m for 1/run m for 1.5 with sweepin
 try "contacts that are alone" 0 "$CDL" run alone.cdl
 has "in closed form" out "(closed form)"
 
+cat >together.cdl <<'CDL'
+model m {
+    param N = 5
+    dof x[i in 1..N] = 0, x' = 1
+    dof y[i in 1..N] = 0.1, y' = 0
+    for i in 1..N { x[i]'' = 0; y[i]'' = -10 }
+    constraint floor[i in 1..N]: y[i] >= 0 { friction = coulomb(0.6), impact = newton(0.5) }
+}
+run m for 1 with sweeping(h = 1e-2)
+CDL
+try "rebounds that brake each other without end" 4 "$CDL" run together.cdl
+has "are named" err "together.cdl:6:5: error: no impulses were found for 'floor"
+
 # small islands that are solved one by one cost the same, however many there are: processor time for 500 and for 8000
 cat >arms.cdl <<'CDL'
 model arms {
