@@ -291,7 +291,8 @@ typedef struct step_policy {
     cut_policy cut;
     bool was_at_once;    /* the last step */
     int wait, wait_next; /* whole steps before impacts are followed again */
-    bool waits;          /* this step is one of them */
+    bool waits;          /* this step is one of them, or shapes lie on each other */
+    bool lies;           /* they do */
     int again;           /* times in this step at which contacts are hit that were hit in it before */
     int patience;        /* impacts followed one by one in a step */
     cut_notes cuts;      /* in the order of pieces */
@@ -481,7 +482,7 @@ bool sweep_locate_event(sweep *w, double *h);
 bool sweep_fire(sweep *w); /* resets of those that rose */
 
 /* ---- sweep_islands.c ---- */
-typedef enum { CROWD_WAITS, CROWD_COUNTS, CROWD_UNSOLVED } crowd_reason;
+typedef enum { CROWD_WAITS, CROWD_LIES, CROWD_COUNTS, CROWD_UNSOLVED } crowd_reason;
 void sweep_islands_new(sweep *w);
 /* The rest becomes a whole step: which islands are the cause, and are there others that could be followed?
    Then their state is kept, for sweep_islands_follow. */
