@@ -18,6 +18,7 @@ typedef struct plan_step {
     int patch; /* rounds of patches before it */
     /* who has another answer, who may cut the step goes on all the same with a residual below it */
     double near, close;
+    bool goes_on; /* begins where the step before it ended, not at the best reactions so far */
 } plan_step;
 typedef struct solver_plan {
     const plan_step *step;

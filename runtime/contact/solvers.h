@@ -17,9 +17,9 @@ typedef enum {
     SOLVER_DAMPED_COLD,   /* from no reactions at all: another way to go where the first two stall */
     SOLVER_PIECES,        /* from corner to corner of the piecewise linear map, in the plane */
     SOLVER_PIECES_FEW,    /* a short way of that */
+    SOLVER_PIECES_MORE,   /* and a longer one */
     SOLVER_CENTRAL,       /* the central path by its length */
     SOLVER_INTERIOR,      /* interior point with Coulomb cones */
-    SOLVER_CENTRED,       /* that from no reactions, sweeps, pieces: for loads that many contacts share */
     SOLVER_LEMKE,         /* pivots in double, long double, 128 bits */
     SOLVER_LEMKE_LONG,
     SOLVER_LEMKE_QUAD,
