@@ -18,18 +18,32 @@ typedef struct {
     double tol, best, *kept;
 } attempt;
 
-/* Keeps the better of the current reactions and the stored ones. */
+/* The reactions at hand are kept if they are better than those kept. */
+static void keep_better(attempt *t)
+{
+    const contact_problem *p = t->p;
+    double e = problem_measure(t->p, NULL, t->a);
+    if (!(e < t->best))
+        return;
+    t->best = e;
+    memcpy(t->kept, p->r, (size_t)p->m * sizeof *t->kept);
+}
+
+/* Those at hand are then the better ones. */
 static bool better(attempt *t)
 {
-    contact_problem *p = t->p;
-    size_t size = (size_t)p->m * sizeof *t->kept;
-    double e = problem_measure(p, NULL, t->a);
-    if (e < t->best) {
-        t->best = e;
-        memcpy(t->kept, p->r, size);
-    } else
-        memcpy(p->r, t->kept, size);
+    keep_better(t);
+    memcpy(t->p->r, t->kept, (size_t)t->p->m * sizeof *t->kept);
     return t->best <= t->tol;
+}
+
+/* Does the step fit the problem, with those that go on from it? */
+static bool step_fits(const solver_plan *plan, int k, const contact_problem *p)
+{
+    bool fits = true;
+    for (int j = k; j == k || (j < plan->n && plan->step[j].goes_on); j++)
+        fits = fits && contact_solvers[plan->step[j].by].fits(p);
+    return fits;
 }
 
 /* The contacts around the worst one, layer by layer. */
@@ -126,23 +140,35 @@ static bool island_solve(contact_problem *p, double tol, const char **solver, ar
     bool flat = contact_solvers[SOLVER_LEMKE].fits(p), none = false;
     const solver_plan *plan = flat ? &plan_plane : &plan_space;
     memcpy(t.kept, p->r, (size_t)p->m * sizeof *t.kept);
+    bool taken = false;
     for (int k = 0; k < plan->n && !(t.best <= tol); k++) {
         const plan_step *step = &plan->step[k];
         const contact_solver *s = &contact_solvers[step->by];
+        if (step->goes_on && taken) {
+            *solver = s->name;
+            s->solve(p, a, tol);
+            keep_better(&t);
+        }
+        if (step->goes_on)
+            continue;
+        memcpy(p->r, t.kept, (size_t)p->m * sizeof *t.kept);
+        taken = false;
         if (plan_ends(step, p->effort, p->n, t.best) || (k >= FIRST && t.best <= p->enough))
             return false;
         if (step->patch && patched(&t, step->patch))
             return true;
-        if (p->n <= step->above || (step->most && p->n > step->most) || !s->fits(p))
+        if (p->n <= step->above || (step->most && p->n > step->most) || !step_fits(plan, k, p))
             continue;
         *solver = s->name;
         bool ok = s->solve(p, a, tol);
-        better(&t);
+        taken = true;
+        keep_better(&t);
         /* if exact pivots end on a ray, other methods do not find a solution either */
         if (none && step->by == SOLVER_PROXIMAL_FEW)
             break;
         none |= step->by == SOLVER_LEMKE_QUAD && !ok;
     }
+    memcpy(p->r, t.kept, (size_t)p->m * sizeof *t.kept);
     if (t.best <= tol)
         calm(&t);
     return t.best <= tol;

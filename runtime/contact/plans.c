@@ -17,8 +17,10 @@ PLAN(smooth, { .by = SOLVER_ACTIVE }, { .by = SOLVER_LEMKE_SET }, { .by = BY_ISL
 PLAN(rough, { .by = SOLVER_GAUSS_FEW }, { .by = BY_ISLANDS }, { .by = SOLVER_TURNS });
 PLAN(speed, { .by = SOLVER_GAUSS_FEW }, { .by = SOLVER_TURNS });
 
-/* Sweeps give the best start for all other methods; in the plane interior points come next, in space Newton's
-   method. */
+/* Sweeps are the best start for everything behind them; in the plane interior points come next, in space
+   Newton's method.  Contacts of a pile at rest share their load in many ways: from the middle of these, where
+   the interior point ends, sweeps lead next to a solution, and few contacts are then at a bound that has to
+   move, so a short way through the pieces is left. */
 PLAN(plane, { .by = SOLVER_SWEEPS, .above = LEMKE_FEW }, { .by = SOLVER_POLISH, .above = LEMKE_FEW },
      { .by = SOLVER_DAMPED, .above = LEMKE_FEW, .little = LEMKE_MOST, .near = SWEEPS_NEAR },
      { .by = SOLVER_PIECES_FEW,
@@ -26,7 +28,8 @@ PLAN(plane, { .by = SOLVER_SWEEPS, .above = LEMKE_FEW }, { .by = SOLVER_POLISH, 
        .cut = LARGE,
        .little = LEMKE_MOST,
        .close = PIECES_CLOSE },
-     { .by = SOLVER_CENTRED, .above = LEMKE_FEW, .cut = LARGE, .close = PIECES_CLOSE },
+     { .by = SOLVER_INTERIOR, .above = LEMKE_FEW, .cut = LARGE, .close = PIECES_CLOSE },
+     { .by = SOLVER_SWEEPS, .goes_on = true }, { .by = SOLVER_PIECES_MORE, .goes_on = true },
      { .by = SOLVER_PIECES, .above = LEMKE_FEW, .cut = LARGE },
      { .by = SOLVER_SWEEPS, .above = LEMKE_FEW, .cut = LARGE },
      { .by = SOLVER_DAMPED_CLOSE, .above = LEMKE_FEW, .most = LARGE },

@@ -19,6 +19,7 @@ typedef struct plan_step {
     /* Even so it continues with a residual below these: near if there is an alternative, close if the step
        can be shortened. */
     double near, close;
+    bool goes_on; /* begins where the step before it ended, not at the best reactions so far */
 } plan_step;
 typedef struct solver_plan {
     const plan_step *step;

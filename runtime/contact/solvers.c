@@ -84,8 +84,8 @@ static bool damped_cold(contact_problem *p, arena *scratch, double tol)
 }
 
 /* ---- from piece to piece ---- */
-/* Factorisations: for few pieces, for a start from the centre, and more than there are rounds. */
-enum { PIECES_FEW = 50, PIECES_CENTRED = 100, PIECES_ALL = 1000000 };
+/* factorisations: of a short way, of a longer one, and more than there are rounds */
+enum { PIECES_FEW = 50, PIECES_MORE = 100, PIECES_ALL = 1000000 };
 
 static bool pieces_few(contact_problem *p, arena *scratch, double tol)
 {
@@ -97,18 +97,9 @@ static bool pieces_all(contact_problem *p, arena *scratch, double tol)
     return pieces_solve(p, scratch, PIECES_ALL, tol);
 }
 
-/* Contacts of a pile at rest can share their load in many ways. From the centre of these, moved close to a
-   solution by sweeps, few contacts are at a bound that must change: a short path through the pieces remains.
-   */
-static bool centred(contact_problem *p, arena *scratch, double tol)
+static bool pieces_more(contact_problem *p, arena *scratch, double tol)
 {
-    return interior_solve(p, scratch, tol) || sweeps_conjugate(p, scratch, tol) ||
-           pieces_solve(p, scratch, PIECES_CENTRED, tol);
-}
-
-static bool centred_fits(const contact_problem *p)
-{
-    return interior_fits(p) && central_fits(p);
+    return pieces_solve(p, scratch, PIECES_MORE, tol);
 }
 
 /* ---- Lemke: all contacts together ---- */
@@ -284,9 +275,9 @@ const contact_solver contact_solvers[SOLVERS] = {
     [SOLVER_DAMPED_COLD] = { "damped interior point", central_fits, damped_cold },
     [SOLVER_PIECES] = { "path from piece to piece", central_fits, pieces_all },
     [SOLVER_PIECES_FEW] = { "path from piece to piece", central_fits, pieces_few },
+    [SOLVER_PIECES_MORE] = { "path from piece to piece", central_fits, pieces_more },
     [SOLVER_CENTRAL] = { "central path", central_fits, central_solve },
     [SOLVER_INTERIOR] = { "interior point", interior_fits, interior_solve },
-    [SOLVER_CENTRED] = { "interior point, then from piece to piece", centred_fits, centred },
     [SOLVER_LEMKE] = { "Lemke", lemke_fits, lemke_double },
     [SOLVER_LEMKE_LONG] = { "Lemke", lemke_fits, lemke_long },
     [SOLVER_LEMKE_QUAD] = { "Lemke", lemke_fits, lemke_quad },

@@ -18,10 +18,10 @@ typedef enum {
     SOLVER_DAMPED_COLD,  /* starting from no reactions: another path, if the first two stall */
     SOLVER_PIECES,       /* along the pieces of the piecewise linear map, in the plane */
     SOLVER_PIECES_FEW,   /* the same with few factorisations */
+    SOLVER_PIECES_MORE,  /* and a longer one */
     SOLVER_CENTRAL,      /* the central path, followed by arc length */
     SOLVER_INTERIOR,     /* interior point method with Coulomb cones */
-    SOLVER_CENTRED, /* that from no reactions, then sweeps and pieces: for loads that many contacts share */
-    SOLVER_LEMKE,   /* Lemke's pivots in double, long double, 128 bits */
+    SOLVER_LEMKE,        /* Lemke's pivots in double, long double, 128 bits */
     SOLVER_LEMKE_LONG,
     SOLVER_LEMKE_QUAD,
     /* W in full, without friction: the active set by pivots, its reactions as in SOLVER_ACTIVE */

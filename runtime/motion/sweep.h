@@ -317,7 +317,8 @@ typedef struct step_policy {
     cut_policy cut;
     bool was_at_once;    /* of the last step */
     int wait, wait_next; /* whole steps until impacts are followed again */
-    bool waits;          /* this step is one of them */
+    bool waits;          /* this step is one of them, or shapes lie on each other */
+    bool lies;           /* they do */
     int again;           /* repeated hits of contacts in this step */
     int patience;        /* repeated hits that are permitted in a step before it becomes a whole step */
     cut_notes cuts;      /* in the order of pieces */
@@ -531,7 +532,7 @@ bool sweep_locate_event(sweep *w, double *h);
 bool sweep_fire(sweep *w); /* resets of the events whose condition became true */
 
 /* ---- sweep_islands.c ---- */
-typedef enum { CROWD_WAITS, CROWD_COUNTS, CROWD_UNSOLVED } crowd_reason;
+typedef enum { CROWD_WAITS, CROWD_LIES, CROWD_COUNTS, CROWD_UNSOLVED } crowd_reason;
 void sweep_islands_new(sweep *w);
 /* The rest of the step becomes a whole step. Which islands are the reason, and can others be followed? If so,
    stores their state for sweep_islands_follow. */

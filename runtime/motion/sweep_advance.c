@@ -633,8 +633,7 @@ bool sweep_follow_calm(sweep *w, double end)
 /* The rest of the step as a whole step, or as much of it as could be solved. */
 static bool at_once(sweep *w, double end, crowd_reason why, double *h, bool *rise)
 {
-    if (!w->s->shapes) /* points that appear within the step may join islands */
-        sweep_islands_part(w, end, why);
+    sweep_islands_part(w, end, why);
     *h = step_to(w, end);
     if (!whole_or_halves(w, h))
         return false;
@@ -644,11 +643,38 @@ static bool at_once(sweep *w, double end, crowd_reason why, double *h, bool *ris
     return true;
 }
 
-/* Does a shape lie on another one or on a half-space with two points or more, or do many touch? Rounding
-   decides which of them separate and meet again within a step, so such steps are whole steps. */
-static bool lies_on_shape(const sweep *w)
+static int root_of(int *up, int i)
+{
+    while (up[i] != i)
+        i = up[i] = up[up[i]];
+    return i;
+}
+
+/* Do so many shapes touch that they connect?  of: each touching point, n of them. */
+static bool many_connect(const sweep *w, contact_state *const *of, int n)
 {
     enum { MANY = 3 };
+    arena_pos mark = arena_mark(w->scratch);
+    int *up = arena_array(w->scratch, int, w->n), *count = arena_array(w->scratch, int, w->n), most = 0;
+    for (int i = 0; i < w->n; i++)
+        up[i] = i;
+    for (int i = 0; i < n; i++)
+        for (int j = 1; j < of[i]->c->n; j++) {
+            const int *dof = of[i]->c->dof;
+            up[root_of(up, dof ? dof[j] : j)] = root_of(up, dof ? dof[0] : 0);
+        }
+    for (int i = 0; i < n; i++) {
+        int own = ++count[root_of(up, of[i]->c->dof ? of[i]->c->dof[0] : 0)];
+        most = own > most ? own : most;
+    }
+    arena_release(w->scratch, mark);
+    return most >= MANY;
+}
+
+/* Does a shape lie on another or on a half-space with two points or more, or do many that touch connect?
+   Which of them part and meet again within a step is rounding: such steps are whole steps. */
+static bool lies_on_shape(const sweep *w)
+{
     const contact_table *t = &w->contacts.table;
     const contact_family *of = NULL;
     int64_t pair = -1;
@@ -658,12 +684,13 @@ static bool lies_on_shape(const sweep *w)
         const contact_family *f = c->fam->f;
         if (!t->closed[i] || !f->slots)
             continue;
-        if ((f == of && c->member / f->slots == pair) || ++touching >= MANY)
+        if (f == of && c->member / f->slots == pair)
             return true;
+        w->contacts.look[touching++] = w->contacts.state[i];
         of = f;
         pair = c->member / f->slots;
     }
-    return false;
+    return touching > 0 && many_connect(w, w->contacts.look, touching);
 }
 
 bool sweep_advance(sweep *w, double end)
@@ -677,10 +704,11 @@ bool sweep_advance(sweep *w, double end)
         patience_after(w, false);
         return true;
     }
-    bool was = false, lies = w->policy.cut == CUT_AUTO && lies_on_shape(w);
-    bool waits = w->policy.waits = lies || w->policy.wait > 0;
+    bool was = false, wait = w->policy.wait > 0;
+    bool lies = w->policy.lies = w->policy.cut == CUT_AUTO && lies_on_shape(w);
+    bool waits = w->policy.waits = lies || wait;
     int most = cuts_most(w);
-    if (w->policy.wait > 0)
+    if (wait)
         w->policy.wait--;
     else if (!lies && w->policy.was_at_once && w->policy.cut != CUT_NEVER)
         meet_anew(w);
@@ -695,7 +723,7 @@ bool sweep_advance(sweep *w, double end)
             break;
         double h = step_to(w, end);
         bool rise = false, crowd = crowded(w, end, sub, most, waits) || w->policy.islands.stage == STEP_CROWD;
-        crowd_reason why = waits ? CROWD_WAITS : crowd ? CROWD_COUNTS : CROWD_UNSOLVED;
+        crowd_reason why = wait ? CROWD_WAITS : lies ? CROWD_LIES : crowd ? CROWD_COUNTS : CROWD_UNSOLVED;
         w->policy.tried = !crowd;
         crowd = crowd || !follow(w, &h, &rise);
         if (crowd && !at_once(w, end, why, &h, &rise))

@@ -24,6 +24,7 @@ typedef struct step_island {
     int last, last_again; /* pieces that the last of them begin */
     int acted;            /* contacts of the last problem of the whole step */
     bool near;            /* it has points whose near pairs are listed */
+    bool shapes;          /* of bodies with shapes */
     bool marked, impatient, crowds;
 } step_island;
 
@@ -251,7 +252,7 @@ static bool matters(sweep *w, size_t i, double h)
 {
     const contact_table *t = &w->contacts.table;
     contact_state *k = w->contacts.state[i];
-    if (t->closed[i] || always(k))
+    if (t->closed[i] || always(k) || k->c->fam->f->pair.touch)
         return true;
     if (!k->rows_fixed || !k->offset_fixed)
         contact_rows(w->s, k->c, w->M, false);
@@ -260,14 +261,16 @@ static bool matters(sweep *w, size_t i, double h)
     return sweep_may_close(w, i, h);
 }
 
-/* Finds the contacts that may take part in the step, and joins their dofs. For open pairs of points that
-   cannot meet, the table is enough. */
+/* Which contacts matter in the step; those that do unite their dofs.  Open pairs of points that cannot meet
+   are known by the table alone.  Bodies with shapes make one island: any of their points may come in sight.
+ */
 static void matters_find(sweep *w, double h, bool waits)
 {
     struct island_room *x = w->policy.islands.room;
     const bool *marked = w->policy.islands.marked;
     const contact_table *t = &w->contacts.table;
     double near_far = w->contacts.near.far + NEAR_SKIN * w->contacts.near.skin;
+    int shape = -1;
     for (size_t f = 0; f < w->p->ncontact; f++) {
         bool pairs = w->p->contact[f].relation == REL_GAP && near_fits(&w->p->contact[f]);
         for (size_t i = t->from[f]; i < t->from[f + 1]; i++) {
@@ -277,9 +280,15 @@ static void matters_find(sweep *w, double h, bool waits)
             const contact *c = w->contacts.state[i]->c;
             const family_reach *r = reach_of_contact(w, c);
             int n = reach_count(w, r);
-            x->matters[i] = n > 0 && !(waits && dofs_with(w, c, marked) == 2) && matters(w, i, h);
+            bool known = waits && !w->p->contact[f].pair.touch && dofs_with(w, c, marked) == 2;
+            x->matters[i] = n > 0 && !known && matters(w, i, h);
             for (int j = 1; x->matters[i] && j < n; j++)
                 unite(x->up, reach_dof(r, c, 0), reach_dof(r, c, j));
+            if (n == 0 || !w->p->contact[f].pair.touch)
+                continue;
+            if (shape >= 0)
+                unite(x->up, shape, reach_dof(r, c, 0));
+            shape = reach_dof(r, c, 0);
         }
     }
 }
@@ -321,6 +330,7 @@ static void parts_find(sweep *w, double h, bool waits)
         step_island *of = &x->at[root_of(x->up, reach_dof(reach_of_contact(w, k->c), k->c, 0))];
         of->contacts++;
         of->hits += w->contacts.table.hits[i];
+        of->shapes |= k->c->fam->f->pair.touch;
         of->turning += w->contacts.table.closed[i] && !k->rows_fixed && k->relation == REL_GAP;
     }
 }
@@ -448,8 +458,9 @@ static void parts_blame(sweep *w, crowd_reason why)
         worst->crowds = any = true;
     for (int i = 0; i < w->n; i++) {
         step_island *x = &at[i];
-        x->crowds |= x->marked && (why == CROWD_WAITS || x->near);
-        x->crowds |= why != CROWD_WAITS && has_too_much(w, x);
+        x->crowds |= x->marked && (why == CROWD_WAITS || (x->near && why != CROWD_LIES));
+        x->crowds |= x->shapes && w->policy.lies;
+        x->crowds |= (why == CROWD_COUNTS || why == CROWD_UNSOLVED) && has_too_much(w, x);
         any |= x->crowds && x->contacts > 0;
         if (x->contacts > 0 && (!worst || worse(x, worst, why)))
             worst = x;
@@ -457,7 +468,7 @@ static void parts_blame(sweep *w, crowd_reason why)
     bool of_points = why == CROWD_COUNTS && !any;
     for (int i = 0; of_points && i < w->n; i++)
         any |= at[i].crowds = at[i].near && points_have_too_much(w, &at[i]);
-    if (!any && worst && why != CROWD_WAITS)
+    if (!any && worst && (why == CROWD_COUNTS || why == CROWD_UNSOLVED))
         worst->crowds = true;
 }
 
@@ -725,10 +736,12 @@ void sweep_islands_part(sweep *w, double end, crowd_reason why)
     }
     if (!p->found)
         parts_find(w, end - w->t, why == CROWD_WAITS);
-    p->known = true;
+    p->known = why == CROWD_COUNTS || why == CROWD_UNSOLVED;
     parts_blame(w, why);
     for (int i = 0; i < w->n; i++) {
         p->calm[i] = !x->at[root_of(x->up, i)].crowds;
+        if (why == CROWD_LIES)
+            continue;
         p->marked[i] = !p->calm[i] || (why == CROWD_WAITS && p->marked[i]);
         p->impatient[i] |= !p->calm[i];
     }
