@@ -573,6 +573,30 @@ static inline void solve_with(const factor *f, const double *b, double *x)
         factor_solve(f, b, x);
 }
 
+enum { FETCHED = 8 }; /* how many contacts ahead a pass fetches what lies anywhere in memory */
+
+static inline void fetch(const double *row, int n)
+{
+    for (int k = 0; k < n; k += 8)
+        __builtin_prefetch(row + k);
+}
+
+/* of contact i + FETCHED of n, and what leads to it of the next ones */
+static inline void fetch_slip(contact_state *const *state, int i, int n)
+{
+    if (i + 3 * FETCHED < n)
+        __builtin_prefetch(state[i + 3 * FETCHED]);
+    if (i + 2 * FETCHED < n) {
+        __builtin_prefetch(state[i + 2 * FETCHED]->c);
+        __builtin_prefetch((const char *)state[i + 2 * FETCHED]->c + 64);
+    }
+    if (i + FETCHED < n) {
+        const contact *c = state[i + FETCHED]->c;
+        fetch(c->H, c->n);
+        fetch(c->S, c->d * c->n);
+    }
+}
+
 /* the row of a contact times v */
 static inline double row_rate(const gap_row *r, const double *v)
 {
