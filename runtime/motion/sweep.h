@@ -678,6 +678,15 @@ static inline bool always(const contact_state *k)
     return !contact_opens(k->c);
 } /* held, always closed, or of rates */
 
+/* how many contacts are closed */
+static inline int closed_now(const contact_table *t)
+{
+    int n = 0;
+    for (size_t i = 0; i < t->n; i++)
+        n += t->closed[i];
+    return n;
+}
+
 /* after which rate it is closed; whether it pushes */
 static inline bool at_bound(const contact_table *t, int at, double rate, double push)
 {

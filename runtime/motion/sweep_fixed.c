@@ -312,14 +312,6 @@ static void fixed_positions(sweep *w, double h)
         sweep_whole_open(w);
 }
 
-static int closed_now(const contact_table *t)
-{
-    int n = 0;
-    for (size_t i = 0; i < t->n; i++)
-        n += t->closed[i];
-    return n;
-}
-
 bool sweep_fixed(sweep *w, double h)
 {
     double *free = w->room.x2;

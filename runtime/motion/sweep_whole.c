@@ -188,14 +188,6 @@ static void join_pairs(sweep *w, size_t f, const joining *j, double near_far)
     }
 }
 
-static int closed_now(const contact_table *t)
-{
-    int n = 0;
-    for (size_t i = 0; i < t->n; i++)
-        n += t->closed[i];
-    return n;
-}
-
 /* How far shapes come in the step by the larger of both rates, so that rows of far ones are not needed. */
 static void ways_ahead(sweep *w, double h)
 {
