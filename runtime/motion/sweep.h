@@ -649,6 +649,30 @@ static inline void solve_with(const factor *f, const double *b, double *x)
         factor_solve(f, b, x);
 }
 
+enum { FETCHED = 8 }; /* how many contacts ahead a pass fetches what lies anywhere in memory */
+
+static inline void fetch(const double *row, int n)
+{
+    for (int k = 0; k < n; k += 8)
+        __builtin_prefetch(row + k);
+}
+
+/* of contact i + FETCHED of n, and what leads to it of the next ones */
+static inline void fetch_slip(contact_state *const *state, int i, int n)
+{
+    if (i + 3 * FETCHED < n)
+        __builtin_prefetch(state[i + 3 * FETCHED]);
+    if (i + 2 * FETCHED < n) {
+        __builtin_prefetch(state[i + 2 * FETCHED]->c);
+        __builtin_prefetch((const char *)state[i + 2 * FETCHED]->c + 64);
+    }
+    if (i + FETCHED < n) {
+        const contact *c = state[i + FETCHED]->c;
+        fetch(c->H, c->n);
+        fetch(c->S, c->d * c->n);
+    }
+}
+
 /* The row of a contact times v. */
 static inline double row_rate(const gap_row *r, const double *v)
 {
@@ -728,6 +752,15 @@ static inline bool always(const contact_state *k)
 {
     return !contact_opens(k->c);
 } /* bilateral, always closed, or on a rate */
+
+/* how many contacts are closed */
+static inline int closed_now(const contact_table *t)
+{
+    int n = 0;
+    for (size_t i = 0; i < t->n; i++)
+        n += t->closed[i];
+    return n;
+}
 
 /* Is a constraint on a rate at its bound after this rate and push? */
 static inline bool at_bound(const contact_table *t, int at, double rate, double push)

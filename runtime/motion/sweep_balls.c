@@ -499,15 +499,22 @@ static double impulses_store(const packing *x)
         const touch_unit *u = &x->unit[k];
         const cone *o = &w->hand.cone[u->act];
         const contact *c = w->hand.act[u->act]->c;
+        if (k + FETCHED < w->hand.nact) {
+            const contact *next = w->hand.act[u[FETCHED].act]->c;
+            fetch(next->S, next->d * next->n);
+        }
         double *rr = w->hand.rr + o->row;
         rr[0] = x->r[k].n / u->normal;
         most = larger(most, fabs(rr[0]));
         if (!o->d)
             continue;
+        bool pair = x->touch[k].j < x->nball; /* then the first ball's place comes first */
         for (int a = 0; a < o->d; a++) {
             const double *S = c->S + a * c->n;
             double sum = 0;
-            for (int j = 0; j < c->n; j++) {
+            for (int j = 0; pair && j < SPACE; j++)
+                sum += S[j] * x->r[k].t[j];
+            for (int j = 0; !pair && j < c->n; j++) {
                 int part = x->known->of[c->dof[j]].part;
                 if (part < SPACE && x->known->of[c->dof[j]].ball == x->model[x->touch[k].i])
                     sum += S[j] * x->r[k].t[part];

@@ -159,12 +159,13 @@ static inline bool gains(const fixed_row *row, double r, const double *rate)
     return power > 0 && power > POWER_ROUNDED * (r * (fixed_size(row, rate) + fabs(row->ht)));
 }
 
-/* no_gain of sweep_whole.c */
-static void no_gain(sweep *w, int *look, double *rate)
+/* no_gain of sweep_whole.c; does one of the bodies go by the end for it? */
+static bool no_gain(sweep *w, int *look, double *rate)
 {
     const struct fixed_rows *p = w->quick.fixed;
     const uint8_t *by_end = w->way.by_end;
     const double *rr = w->hand.rr;
+    bool any = false;
     for (bool more = true; more; ++*look) {
         more = false;
         for (size_t i = 0, m = w->contacts.nstate; i < m; i++) {
@@ -173,9 +174,10 @@ static void no_gain(sweep *w, int *look, double *rate)
                 !gains(r, rr[i], rate))
                 continue;
             go_by_end(w, i, *look, rate);
-            more = true;
+            more = any = true;
         }
     }
+    return any;
 }
 
 /* no_overlap of sweep_whole.c */
@@ -222,28 +224,31 @@ static bool positions_by(sweep *w, double h, double least, bool led)
     return false;
 }
 
-/* What impulses do along the way at those rates. */
-typedef struct work_done {
-    double gain, given; /* all of them together; of that, to surfaces that move */
-    bool may, some;     /* a contact that pushes goes apart at the start or rebounds; one does work */
-} work_done;
+/* What impulses do along the way at those rates, `lost` taken off; *given: of that, to surfaces that move. */
+static double gain_of(const sweep *w, const double *rate, double lost, double *given)
+{
+    const fixed_row *row = w->quick.fixed->row;
+    const double *rr = w->hand.rr;
+    double gain = -lost, to = 0;
+    for (size_t i = 0, m = w->contacts.nstate; i < m; i++) {
+        if (rr[i] == 0)
+            continue;
+        gain += rr[i] * (fixed_rate(&row[i], rate) + row[i].ht);
+        to += rr[i] * row[i].ht;
+    }
+    *given = to;
+    return gain;
+}
 
-static work_done work_of(const sweep *w, const double *rate, double lost)
+/* see any_may_gain of sweep_whole.c */
+static bool any_may_gain(const sweep *w)
 {
     const contact_table *t = &w->contacts.table;
     const fixed_row *row = w->quick.fixed->row;
-    const double *rr = w->hand.rr;
-    work_done x = { .gain = -lost };
-    for (size_t i = 0; i < t->n; i++) {
-        if (rr[i] == 0)
-            continue;
-        double power = rr[i] * (fixed_rate(&row[i], rate) + row[i].ht);
-        x.gain += power;
-        x.given += rr[i] * row[i].ht;
-        x.may |= row[i].e > 0 || t->un[i] > 0;
-        x.some |= power > 0 && gains(&row[i], rr[i], rate);
-    }
-    return x;
+    for (size_t i = 0; i < t->n; i++)
+        if (w->hand.rr[i] > 0 && (row[i].e > 0 || t->un[i] > 0))
+            return true;
+    return false;
 }
 
 /* what those that go by the rate at the end lose on the way */
@@ -279,17 +284,13 @@ static void fixed_positions(sweep *w, double h)
     for (int i = 0, n = w->n; i < n; i++)
         rate[i] = 0.5 * (w->v[i] + w->v1[i]);
     memset(w->way.by_end, 0, (size_t)w->n * sizeof *w->way.by_end);
-    work_done x = work_of(w, rate, 0);
-    bool may = x.may;
-    if (may && !x.some)
-        look++;
-    else if (may) {
+    bool may = any_may_gain(w);
+    if (may) {
         memset(p->led, -1, w->contacts.nstate * sizeof *p->led);
-        led = true;
-        no_gain(w, &look, rate);
+        led = no_gain(w, &look, rate);
     }
     for (int round = 0; round < ROUNDS && (deep = positions_by(w, h, least, led)); round++) {
-        if (!led)
+        if (!led && !may)
             memset(p->led, -1, w->contacts.nstate * sizeof *p->led);
         if (!no_overlap(w, h, least, look, rate))
             break;
@@ -297,27 +298,18 @@ static void fixed_positions(sweep *w, double h)
         if (may)
             no_gain(w, &look, rate);
     }
-    if (led)
-        x = work_of(w, rate, lost_by_end(w));
-    if (x.gain > 0) {
+    double given, gain = gain_of(w, rate, led ? lost_by_end(w) : 0, &given);
+    if (gain > 0) {
         all_by_end(w, rate);
         deep = positions_by(w, h, least, true);
-        x = work_of(w, rate, lost_by_end(w));
+        gain = gain_of(w, rate, lost_by_end(w), &given);
     }
     w->account.opened = w->policy.islands.opened = 0;
-    w->account.gain = x.gain;
-    w->account.given = x.given;
+    w->account.gain = gain;
+    w->account.given = given;
     w->account.gain_known = true;
     if (deep) /* else no overlap is left: what counts as one is larger than `least` */
         sweep_whole_open(w);
-}
-
-static int closed_now(const contact_table *t)
-{
-    int n = 0;
-    for (size_t i = 0; i < t->n; i++)
-        n += t->closed[i];
-    return n;
 }
 
 bool sweep_fixed(sweep *w, double h)

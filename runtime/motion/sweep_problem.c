@@ -194,6 +194,8 @@ static void sized_in_order(sweep *w)
         bool rough = w->s->family[f].d > 0;
         family_kind of = kind_of(w, f);
         for (size_t i = t->from[f]; i < t->from[f + 1]; i++) {
+            if (of.of_pairs && i + FETCHED < t->from[f + 1])
+                fetch(t->row[i + FETCHED].H, t->row[i + FETCHED].n);
             if (too_far_for_size(w, i, of) || !row_grown(w, &t->row[i]))
                 continue;
             gap_tolerances(w, i, of);

@@ -804,6 +804,8 @@ static void accept_contacts(sweep *w, double h)
         const cone *o = &w->hand.cone[i];
         const double *rr = w->hand.rr + o->row;
         int at = w->hand.place[i];
+        if (!known.still && i + FETCHED < n && w->hand.act[i + FETCHED]->c->show)
+            __builtin_prefetch(w->hand.act[i + FETCHED]->c->show);
         double *r = t->r + t->first[at], *P = t->P + t->first[at];
         bool turns = known.turns && turns_its_slip(w->hand.act[i]);
         int rows = cone_rows(o), normal = cone_normal(o), summed = turns ? normal : rows;

@@ -181,19 +181,12 @@ static void join_pairs(sweep *w, size_t f, const joining *j, double near_far)
     contacts_slips(w->s, look, kept);
     for (size_t i = 0; i < kept; i++) {
         contact_state *k = w->contacts.look[i];
+        fetch_slip(w->contacts.look, (int)i, (int)kept);
         contact_laws(w->s, k->c, false);
         row_note(&t->row[k->at], k);
         sweep_gap_tolerances(w, k);
         join_known(w, (size_t)k->at, j);
     }
-}
-
-static int closed_now(const contact_table *t)
-{
-    int n = 0;
-    for (size_t i = 0; i < t->n; i++)
-        n += t->closed[i];
-    return n;
 }
 
 /* How far shapes move in the step by the larger of both rates, so that rows of distant ones need not be
@@ -576,6 +569,7 @@ static double contacts_gain(sweep *w, bool crowd, double *to_surfaces)
             continue;
         const cone *o = &w->hand.cone[i];
         const double *r = w->hand.rr + o->row;
+        fetch_slip(w->hand.act, i, n);
         if (cone_normal(o)) {
             const gap_row *row = &w->contacts.table.row[w->hand.place[i]];
             double push = *r++;
