@@ -2,7 +2,7 @@
 # The budget: --time, --memory, --disk end in a located message and a defined exit code, wherever the work is.
 . "${srcdir:?}/tests/cli/common"
 
-# -- functions that double: one expression computes a call once
+# -- functions that double: an expression evaluates each call only once
 cat >double.cdl <<'CDL'
 fn f(n) = if n == 0 then 1 else f(n - 1) + f(n - 1)
 f(60)

@@ -200,7 +200,7 @@ cmp -s whole.json second.json && cmp -s whole/out.csv second/out.csv; same "with
 try "and a longer run goes on from it" 0 "$CDL" run -o longer --from state <(sed 's/for 900/for 901/' long.cdl)
 has "to its end" out "to t = 901"
 
-# several runs in a file: those before are done again
+# several runs in a file: the earlier ones are run again
 cat >two.cdl <<'CDL'
 model fall { dof y = 1, y' = 0; y'' = -1; constraint floor: y >= 0 }
 run fall for 1 with penalty()

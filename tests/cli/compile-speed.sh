@@ -2,7 +2,7 @@
 # (CDL_SLACK, 3 without it).  The figures are printed.
 set -e
 slack=${CDL_SLACK:-3}
-"$CDL" --version --json | grep -q '"sanitize": *true' && slack=20        # instrumented code is not timed in earnest
+"$CDL" --version --json | grep -q '"sanitize": *true' && slack=20        # times of instrumented code mean little
 :
 awk 'BEGIN {                                    # 30,000 dofs, each with its equation and its constraint
     print "model many {"; print "    param g = 9.81"

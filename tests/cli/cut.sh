@@ -1,5 +1,5 @@
 #!/bin/bash
-# One core for every size: the option cut, what the summary says of it, and the limits that cdl(5) names.
+# One core for every size: the option cut, what the summary says about it, and the limits that cdl(5) names.
 . "${tests:?}/cli/common"
 # balls N CUT: N balls that fall from different heights; the first rests at the end
 balls() {

@@ -1,5 +1,5 @@
 #!/bin/bash
-# Whether steps are cut at impacts is decided island by island: what bounces beside a pile moves as it does alone.
+# Whether steps are cut at impacts is decided island by island: a body that bounces beside a pile moves as it does alone.
 . "${tests:?}/cli/common"
 
 pile='
@@ -92,7 +92,7 @@ CDL
 record column
 same "a column alone" "0 yes" "$(field partly_at_once column.json) $([ "$(field at_once column.json)" -gt 0 ] && echo yes)"
 
-# a state between such steps is a state as any other: all of them come out of the pipe, one after the other
+# a state between such steps can be saved like any other: all of them come out of the pipe, one after the other
 ln -s /proc/self/fd/1 pipe
 "$CDL" run -q -o whole beside.cdl >out 2>err
 "$CDL" run -q -o first --checkpoint pipe --checkpoint-every t=0.1 beside.cdl 2>err | cat >all

@@ -1,5 +1,5 @@
 #!/bin/bash
-# Columns that are made when they are read are those that samples made at once have, byte by byte: runs that
+# Columns that are computed when they are read have the same bytes as those computed with the samples: runs that
 # write a checkpoint, and those whose samples go to a file, make them at once.
 . "${tests:?}/cli/common"
 

@@ -1,5 +1,5 @@
 #!/bin/bash
-# Laws of contact: what a run says of them beside its numbers, what C of a model refuses, what help knows.
+# Laws of contact: the notes of a run, what `cdl emit c` refuses, what the help knows.
 . "${tests:?}/cli/common"
 
 # Kane's paradox: a rod hits the floor with its tip; Newton's law and friction give 0.224 of energy

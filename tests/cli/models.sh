@@ -19,8 +19,8 @@ compared='
     }
 }
 END { if (!n) print "no run" }'
-# contacts that their own friction lifts, that share a load, whose slip comes to rest beside one that sticks, on which multipliers crawl;
-# springs for which part of a step is worse than the whole
+# seeds that failed once: contacts that are lifted by their own friction, that share a load, whose slip comes to rest beside one that
+# sticks, for which multipliers converge slowly; springs for which a shorter step is worse than the whole one
 found_once="551 885 934 1126 1220 1221 30133 5314 5890"
 # MODEL_SEEDS="$(seq 1000 2000)" tests/run-tests cli/models: a large count
 for seed in ${MODEL_SEEDS:-$(seq 1 32) $found_once}; do

@@ -1,5 +1,5 @@
 #!/bin/bash
-# What a run says of itself: where the series of events were cut off, beside an error from another run.
+# What the summary of a run shows: where the series of events were cut off, beside an error from another run.
 . "${tests:?}/cli/common"
 cat >swing.cdl <<'CDL'
 model swing { dof a = 1; a'' = -9.81*sin(a) }
@@ -17,7 +17,7 @@ below "or where the order is low" "$(cut 'order = 6, h = 0.1')" 1e-7 1e-2
 try "other backends have no series" 0 "$CDL" run now.cdl
 same "and no such line" 0 "$(grep -c 'truncated at' out)"
 
-# what the checks after a run could not look at is said
+# the summary names what the checks after a run could not look at
 same "all of it was checked" 0 "$(grep -c 'not checked' out)"
 { cat swing.cdl; echo 'run swing for 5 with sweeping(h = 1e-2, every = 0.1)'; } >now.cdl
 try "samples far apart" 0 "$CDL" run now.cdl

@@ -11,7 +11,7 @@
 #include <cmocka.h>
 #include "cdl.h"
 
-/* an allocator that counts, and fails at one request and ever after */
+/* an allocator that counts requests; one fails, and all later ones */
 typedef struct {
     long live, requests, fail_at;
 } meter;

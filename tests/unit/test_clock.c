@@ -21,7 +21,7 @@ typedef struct toy {
     double refuse_at; /* in the step that begins there */
     double fail_at, stop_at;
     double shorter; /* part of a halved step that it takes */
-    double loss;    /* of energy, in each step, which the books do not hear of */
+    double loss;    /* energy lost in each step that is not in the books */
     int wait;       /* microseconds that a step takes; 0: a question for progress after each step */
     /* what it has seen */
     double q;

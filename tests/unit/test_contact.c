@@ -118,7 +118,7 @@ static void friction(void **s)
     }
 }
 
-/* more rows than degrees of freedom: W is singular, in the manner of piles */
+/* more rows than degrees of freedom: W is singular, as in piles */
 static void friction_redundant(void **s)
 {
     (void)s;

@@ -1,4 +1,5 @@
-/* What runs of many contacts take, by counts that no machine changes: problems solved, pairs listed. */
+/* What runs of many contacts cost, in counts that are the same on every machine: problems solved, pairs
+ * listed. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

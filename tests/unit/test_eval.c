@@ -1,4 +1,4 @@
-/* The evaluator: one expression after the other, against what it must be. */
+/* The evaluator: expressions against their known values. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -124,7 +124,7 @@ static void right(void **unused)
     check(kit_new(), NULL);
 }
 
-/* "penetration 0" while a body is far below the floor, and the column of gaps says so too */
+/* "penetration 0" while a body is far below the floor; the column of gaps is wrong, too */
 static void below(void **unused)
 {
     (void)unused;

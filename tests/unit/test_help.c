@@ -1,4 +1,4 @@
-/* :help answers something for every name of every table. */
+/* :help has an answer for every name in every table. */
 #include <setjmp.h>
 #include <ctype.h>
 #include <stdarg.h>

@@ -1,4 +1,4 @@
-/* near: which pairs of bodies may touch, against a look at all of them.  Bodies are balls whose sizes lie
+/* near: which pairs of bodies may touch, against a comparison of all pairs.  Bodies are balls whose sizes lie
    within a factor of 100; they move at random, and pairs that touch are always listed. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -204,7 +204,7 @@ static void test_linear(void **state)
     assert_true(pairs[1] < 2 * pairs[0]);
 }
 
-/* places of pairs: those that were given back are taken again, and what others hold stays */
+/* places of pairs: released ones are used again, and those of other pairs stay */
 static void test_places(void **state)
 {
     (void)state;

@@ -10,7 +10,7 @@
 
 typedef long double ld;
 
-/* what the sentence of the row says, written apart from the row */
+/* what the sentence of the row says, written independently of the row */
 static ld reference(op_code op, ld a, ld b, ld c)
 {
     switch (op) {

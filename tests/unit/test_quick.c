@@ -1,6 +1,6 @@
-/* The short way that most steps of small models go gives the bytes of the general one, and so do columns that
-   are made when they are read: each model is run by all these ways, and all that is kept of the runs is
-   compared. */
+/* The fast path that most steps of small models take gives the same bytes as the general one, and so do
+   columns that are computed when they are read: each model is run in all these ways, and everything that the
+   runs keep is compared. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -21,8 +21,8 @@ enum { WAITS = -1 };
 typedef struct {
     const char *text; /* a model m */
     double duration, h, theta;
-    /* of the steps that go the short way, at least; 0: none does; WAITS: none, but accelerations are made
-       later where all samples are kept */
+    /* the least part of the steps that take the fast path; 0: none does; WAITS: none, but accelerations are
+       made later where all samples are kept */
     double share;
 } sample_model;
 

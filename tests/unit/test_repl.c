@@ -222,7 +222,7 @@ static void interrupts_never_end_the_session(void **state)
     assert_true(sees(&t, "partial results are kept"));
     assert_true(sees(&t, "cdl> "));
     answers(&t);
-    types(&t, ":time run ball for 1e7 with sweeping(h = 1e-4, every = 1)\n"); /* twice and thrice */
+    types(&t, ":time run ball for 1e7 with sweeping(h = 1e-4, every = 1)\n"); /* two and three times */
     usleep(700000);
     for (int k = 0; k < 5; k++)
         types(&t, "\x03");
