@@ -823,7 +823,7 @@ static bool inclusion_start(void *of, run_clock *c)
         return false;
     sides_start(w);
     if (w->adaptive)
-        moment_turns(&w->m, w->T, w->a, &w->turns);
+        (void)moment_turns(&w->m, w->T, w->a, &w->turns); /* steps pass those that are too many */
     moment_time(&w->m, w->adaptive ? nudge(w) : 0);
     return w->adaptive ? clock_sample(c, 0) : true;
 }

@@ -118,8 +118,12 @@ double moment_kink_rate(moment *m, int row, double x);       /* of the kink at x
 double moment_drift(moment *m, int row); /* dR/dt, with moving past values, at the point evaluated last */
 /* R with rate and reaction 0; their factors */
 void moment_free(moment *m, int row, double *r, double *a, double *c);
-/* Times in (0, end) at which formulas of time change their form. */
-void moment_turns(moment *m, double end, arena *a, times *out);
+/* places inside a part of the time, at which to look for what turns more than once */
+enum { PART_LOOKS = 6 };
+extern const double part_look[PART_LOOKS];
+/* Times in (0, end) at which formulas of time change their form.  False: they are too many; m is at the
+ * first. */
+bool moment_turns(moment *m, double end, arena *a, times *out);
 void moment_fail(moment *m, span at, const char *message);
 const char *number_text(arena *a, double x);
 

@@ -366,8 +366,18 @@ static bool sample_holds(look *w, int64_t at)
     return true;
 }
 
-/* x moves by its rates: of steps of order 1 by that of their end, else by what lies between both; jumps of
-   rates within a step are no fault */
+/* by how much the rate of k changes from the sample before `at`, if it did so over a time h */
+static double rate_turns(const results *r, int n, int64_t at, int k, double h)
+{
+    if (at < 1 || at >= r->samples || !(r->t[at] > r->t[at - 1]))
+        return 0;
+    double change = fabs(r->v[at * n + k] - r->v[(at - 1) * n + k]);
+    return change * fmax(1, h / (r->t[at] - r->t[at - 1]));
+}
+
+/* x moves by its rates: of steps of order 1 by that of their end, else by what lies between both.  Jumps of
+   rates within a step are no fault, nor is what a rate bends by that is largest or least within the step: the
+   steps beside it show how much. */
 static bool moves(look *w, int64_t at)
 {
     const results *r = w->r;
@@ -377,7 +387,11 @@ static bool moves(look *w, int64_t at)
     for (int k = 0; k < w->n; k++) {
         const double *x = r->q + at * w->n + k, *v = r->v + at * w->n + k, *x0 = x - w->n, *v0 = v - w->n;
         double mean = r->linear ? *v : 0.5 * (*v0 + *v), off = fabs(*x - *x0 - h * mean),
-               slack = h * fabs(*v - *v0) + GATE_LOOSE * h * (fabs(*v) + fabs(*v0)) + GATE_LOOSE * w->size[k];
+               turns = fmax(rate_turns(r, w->n, at, k, h),
+                            r->linear
+                                ? 0
+                                : fmax(rate_turns(r, w->n, at - 1, k, h), rate_turns(r, w->n, at + 1, k, h))),
+               slack = h * turns + GATE_LOOSE * h * (fabs(*v) + fabs(*v0)) + GATE_LOOSE * w->size[k];
         if (!(off <= slack))
             return wrong(w, w->ip->row[k].at, at, "the values do not follow their rates", off);
     }

@@ -361,19 +361,47 @@ static int compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-enum { TURN_GRID = 4096 };
+const double part_look[PART_LOOKS] = { 0, 0.137, 0.318, 0.482, 0.669, 0.851 };
 
-void moment_turns(moment *m, double end, arena *a, times *out)
+enum { TURN_GRID = 4096, TURN_GRID_MOST = 1 << 22 };
+
+/* Does something turn more than once within some of n parts?  m is left at the first of them. */
+static bool turns_hide(moment *m, double end, int n, double *now, arena *a)
+{
+    uint32_t most = m->ip->turn.tape.nout;
+    double *last = arena_array(a, double, most);
+    int *changes = arena_array(a, int, most);
+    for (int k = 0; k < n; k++) {
+        memset(last, 0, most * sizeof *last);
+        memset(changes, 0, most * sizeof *changes);
+        for (int j = 0; j < PART_LOOKS; j++) {
+            turns_at(m, end * ((double)k + part_look[j]) / n, now);
+            for (uint32_t i = 0; i < most; i++) {
+                if (now[i] != 0 && (changes[i] += now[i] * last[i] < 0) > 1)
+                    return true;
+                last[i] = now[i] != 0 ? now[i] : last[i];
+            }
+        }
+    }
+    return false;
+}
+
+bool moment_turns(moment *m, double end, arena *a, times *out)
 {
     uint32_t n = m->ip->turn.tape.nout;
     double *prev = arena_array(a, double, n + 1), *now = arena_array(a, double, n + 1),
            *mid = arena_array(a, double, n + 1), t0 = m->in.t;
     out->n = 0;
     if (n == 0 || !(end > 0))
-        return;
+        return true;
+    int grid = TURN_GRID;
+    while (grid < TURN_GRID_MOST && turns_hide(m, end, grid, now, a))
+        grid *= 2;
+    if (grid == TURN_GRID_MOST)
+        return false;
     turns_at(m, 0, prev);
-    for (int k = 1; k <= TURN_GRID; k++) {
-        double lo = end * (k - 1) / TURN_GRID, hi = end * k / TURN_GRID;
+    for (int k = 1; k <= grid; k++) {
+        double lo = end * (k - 1) / grid, hi = end * k / grid;
         turns_at(m, hi, now);
         for (uint32_t i = 0; i < n; i++) {
             double f = prev[i];
@@ -405,4 +433,5 @@ void moment_turns(moment *m, double end, arena *a, times *out)
             (keep == 0 || out->at[k] > out->at[keep - 1] + JUST_BESIDE * end))
             out->at[keep++] = out->at[k];
     out->n = keep;
+    return true;
 }

@@ -263,22 +263,28 @@ static double cubic_mid(const point *a, const point *b)
     return 0.5 * (a->v + b->v) + (b->t - a->t) / 8 * (a->rate - b->rate);
 }
 
-enum { DEPTH = 40, SAMPLES_MAX = 100000 };
+enum { DEPTH = 40, SAMPLES_MAX = 1000000 };
 
-/* Samples between a and b (a is stored already), halved until the cubic through them is as accurate as the
-   solution. */
+/* Samples between a and b (a is put already), halved until the cubic through them is as good as the solution.
+   A run that needs too many fails: between fewer the values would be wrong. */
 static void fill(follower *w, point a, point b, int depth)
 {
     if (failed(w))
         return;
     double mid = 0.5 * (a.t + b.t);
-    if (depth < DEPTH && w->r->samples < SAMPLES_MAX && mid > a.t && mid < b.t && b.t - a.t > 4 * w->tiny) {
+    if (depth < DEPTH && mid > a.t && mid < b.t && b.t - a.t > 4 * w->tiny) {
         w->v = a.v;
         if (!w->steady || depth == 0)
             w->piece = branch_near(w, a.v);
         point m = point_at(w, mid, 0);
         double want = LIMIT_CUBIC * fmax(w->scale, fabs(m.v));
         if (depth < 1 || fabs(m.v - cubic_mid(&a, &b)) > want) {
+            if (w->r->samples >= SAMPLES_MAX) {
+                follower_fail(w, w->m.ip->row[0].at,
+                              "a million samples do not show how often the solution changes (shorten the "
+                              "run): none are left");
+                return;
+            }
             fill(w, a, m, depth + 1);
             fill(w, m, b, depth + 1);
             return;
@@ -449,7 +455,46 @@ static double echo(follower *w, double t, double t1)
     return t1;
 }
 
-enum { GRID = 512, GRID_MOVING = 128 };
+enum { GRID = 512, GRID_MOVING = 128, GRID_MOST = 1 << 22 };
+
+static const char too_often[] = "the load changes too often for a run of this length (shorten it), first";
+
+/* Does the load turn more than once within some of n parts of the run?  Looked for inside of each part. */
+static bool turns_within(follower *w, int n)
+{
+    double T = w->o->duration, least = FACTOR_SAME * load_size(w) / T * n;
+    for (int k = 0; k < n && !failed(w); k++) {
+        int changes = 0;
+        double last = 0;
+        for (int j = 0; j < PART_LOOKS; j++) {
+            moment_time(&w->m, T * ((double)k + part_look[j]) / n);
+            moment_row(&w->m, 0, w->ref, 0);
+            double drift = moment_drift(&w->m, 0);
+            if (!(fabs(drift) > least))
+                continue;
+            changes += drift * last < 0;
+            last = drift;
+        }
+        if (changes > 1)
+            return true;
+    }
+    return false;
+}
+
+/* Parts in which the load turns once at most.  With a past they are not known before it is. */
+static void grid_find(follower *w)
+{
+    double x = w->m.x[0];
+    w->grid = w->steady ? GRID : GRID_MOVING;
+    if (w->m.ip->npast)
+        return;
+    while (w->grid < GRID_MOST && turns_within(w, w->grid))
+        w->grid *= 2;
+    if (w->grid == GRID_MOST)
+        follower_fail(w, w->m.ip->row[0].at, too_often);
+    w->m.x[0] = x;
+    moment_time(&w->m, 0);
+}
 
 /* to the next of: a part of the grid, a turn of the load, an echo of a jump, an extremum of the load */
 static step_outcome limit_step(void *of, run_clock *c, double h, double T)
@@ -594,9 +639,10 @@ static bool branch_start(follower *w)
     w->ref = w->m.nkink[0] ? w->m.kink[0][0] : 0;
     w->steady = p->inclusion->row[0].separable;
     sizes_find(w);
-    w->grid = w->steady ? GRID : GRID_MOVING;
+    grid_find(w);
     w->k = 1;
-    moment_turns(&w->m, w->o->duration, w->a, &w->turns);
+    if (!moment_turns(&w->m, w->o->duration, w->a, &w->turns))
+        follower_fail(w, w->m.ip->row[0].at, too_often);
     return !failed(w) && start(w);
 }
 

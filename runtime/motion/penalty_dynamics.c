@@ -779,6 +779,31 @@ static bool pen_sample(void *of, run_clock *clock, int64_t sample, energies *e)
     return true;
 }
 
+/* Does friction of the impact of x press what rests on y?  The spring of y then yields while the impact
+   lasts, and the slip of x ends sooner than under Newton's law, however stiff both springs are. */
+static bool presses(pen *w, const spring *x, const spring *y)
+{
+    const contact *c = x->c;
+    double force = 0;
+    if (y == x || !y->closed || !(y->rn > 0) || y->c->fam->f->relation != REL_GAP)
+        return false;
+    factor_solve(&w->s->minv, y->c->H, w->g);
+    for (int l = 0; l < c->d; l++)
+        force -= x->slip[l] * vec_dot(c->S + (size_t)l * (size_t)w->n, w->g, w->n);
+    return force < 0;
+}
+
+static void presses_note(pen *w, const spring *x)
+{
+    for (size_t i = 0; x->bound > 0 && i < w->nspring && !w->r->note; i++)
+        if (presses(w, x, &w->spring[i]))
+            w->r->note = arena_printf(
+                w->r->a,
+                "at t = %.6g friction of the impact of '%s' presses what rests on '%s', which yields like a "
+                "spring: the motion differs from that under Newton's law, at any stiffness",
+                w->t, contact_name(x->c, w->r->a), contact_name(w->spring[i].c, w->r->a));
+}
+
 /* Records an impact: it begins when a contact closes, and ends when it opens. */
 static void spring_watch(pen *w, spring *x, double h)
 {
@@ -790,8 +815,11 @@ static void spring_watch(pen *w, spring *x, double h)
     w->r->max_penetration = fmax(w->r->max_penetration,
                                  c->fam->f->relation == REL_BILATERAL ? fabs(*c->gap) : -*c->gap);
     bool closed = x->rn > 0;
-    if (closed && !x->closed)
+    if (closed && !x->closed) {
         x->since = w->t, x->pre = rate, x->impulse = 0;
+        if (c->d && rate < -RATE_IS_ZERO * weighted(c->H, w->v, w->n))
+            presses_note(w, x);
+    }
     if (closed)
         x->impulse += h * x->rn;
     if (!closed && x->closed && x->since >= 0)

@@ -11,7 +11,7 @@
 #include <cmocka.h>
 #include "cdl.h"
 
-/* An allocator that counts, and fails from a given request on. */
+/* an allocator that counts requests; one fails, and all later ones */
 typedef struct {
     long live, requests, fail_at;
 } meter;

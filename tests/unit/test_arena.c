@@ -1,4 +1,4 @@
-/* arena, text, names, maps: behaviour without memory, with special numbers and with many names. */
+/* arena, text, names, maps: what they do without memory, with unusual numbers and with many names. */
 #include <locale.h>
 #include <math.h>
 #include <setjmp.h>
@@ -236,7 +236,7 @@ static void numbers_read_back(void **state)
         bits = hash64(bits, (uint64_t)k);
         memcpy(&x, &bits, sizeof x);
         if (k % 2)
-            x = (double)(int64_t)bits / 1e13; /* common sizes */
+            x = (double)(int64_t)bits / 1e13; /* numbers of ordinary size */
         if (isnan(x))
             continue;
         assert_true(strtod(num(a, x), NULL) == x);

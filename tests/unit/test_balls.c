@@ -20,8 +20,8 @@ static void cross(const double *a, const double *b, double *c)
         c[k] = a[(k + 1) % 3] * b[(k + 2) % 3] - a[(k + 2) % 3] * b[(k + 1) % 3];
 }
 
-/* Positions are dofs 0..3 BALLS, rotations those after them, with the sign reversed, as models may have it.
- */
+/* positions are dofs 0..3 BALLS, rotations the dofs after them; rotations count in the sense opposite to the
+   usual one: a sign of the model */
 static int place(int ball)
 {
     return 3 * ball;

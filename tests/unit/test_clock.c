@@ -21,7 +21,7 @@ typedef struct toy {
     double refuse_at; /* refuses the step that starts there */
     double fail_at, stop_at;
     double shorter; /* the fraction of a halved step that it takes */
-    double loss;    /* energy lost in each step, which is not in the books */
+    double loss;    /* energy lost in each step that is not in the books */
     int wait;       /* microseconds that a step takes; 0: checks for progress after each step */
     /* What it records. */
     double q;

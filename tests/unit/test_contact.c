@@ -118,7 +118,7 @@ static void friction(void **s)
     }
 }
 
-/* More rows than degrees of freedom: W is singular, as for piles. */
+/* more rows than degrees of freedom: W is singular, as in piles */
 static void friction_redundant(void **s)
 {
     (void)s;

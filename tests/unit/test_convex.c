@@ -295,8 +295,8 @@ static void test_plates(void **state)
 
 /* ---- cylinders and ellipsoids ---- */
 
-/* A body by its definition: how far it extends along n, and how far a point lies outside it, in its own
-   frame. */
+/* A body by its definition: how far it reaches along n, and by how much a point lies outside of it, in its
+ * own frame. */
 typedef struct {
     enum { BALL, CAPSULE, HULL, CYLINDER, ELLIPSOID, KINDS } kind;
     double a[3], b[3], r; /* ends, radius */

@@ -1,5 +1,5 @@
-/* The effort of runs with many contacts, by counts that do not depend on the machine: problems solved, pairs
-   listed. */
+/* What runs of many contacts cost, in counts that are the same on every machine: problems solved, pairs
+ * listed. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

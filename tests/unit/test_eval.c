@@ -1,4 +1,4 @@
-/* The evaluator: expressions and their expected values. */
+/* The evaluator: expressions against their known values. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

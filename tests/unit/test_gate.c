@@ -124,7 +124,7 @@ static void right(void **unused)
     check(kit_new(), NULL);
 }
 
-/* The run reports penetration 0, and so does the column of gaps, while a body is far below the floor. */
+/* "penetration 0" while a body is far below the floor; the column of gaps is wrong, too */
 static void below(void **unused)
 {
     (void)unused;

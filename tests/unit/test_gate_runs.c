@@ -18,7 +18,7 @@
 typedef struct {
     const char *text; /* a model, and its run */
     void (*alter)(results *r);
-    const char *message; /* a part of the message; NULL: no check can detect the change */
+    const char *message; /* a part of the message; NULL: no check can detect what is altered */
 } spoiled;
 
 static void one(const spoiled *x)

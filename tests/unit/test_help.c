@@ -1,4 +1,4 @@
-/* :help prints something for every name in every table. */
+/* :help has an answer for every name in every table. */
 #include <setjmp.h>
 #include <ctype.h>
 #include <stdarg.h>

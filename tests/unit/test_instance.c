@@ -91,7 +91,7 @@ static const char models[] =
     "model column { param N = 4\n dof z[i in 1..N] = i\n for i in 1..N { z[i]'' = -1 }\n"
     "    constraint floor: z[1] >= 0\n constraint pair[i in 1..N-1]: z[i+1] - z[i] >= 0.5 }\n";
 
-/* Separate, because compiling shapes takes time. */
+/* a test of its own, since models with shapes take long to compile */
 static const char turning[] =
     "model free_body { dof A in SO3 = rot_x(0.3), A' = [0, 5, 0.1]\n"
     "    kinetic dot(A', diag(1, 2, 3)*A')/2 }\n"
@@ -227,7 +227,7 @@ static void state_is_set(void **state)
     cdl_free(s);
 }
 
-/* A rotation matrix about an axis, and the angular velocity about it: rotation of a free body. */
+/* a matrix about an axis, and the angular velocity about it: the rotation of a free body */
 static void rotations_are_set(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* near: which pairs of bodies may touch, compared with a check of all pairs. Bodies are balls whose sizes
-   differ by a factor of up to 100; they move at random, and touching pairs must always be listed. */
+/* near: which pairs of bodies may touch, against a comparison of all pairs.  Bodies are balls whose sizes lie
+   within a factor of 100; they move at random, and pairs that touch are always listed. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -205,7 +205,7 @@ static void test_linear(void **state)
     assert_true(pairs[1] < 2 * pairs[0]);
 }
 
-/* Places of pairs: free ones are used again, and occupied ones stay. */
+/* places of pairs: released ones are used again, and those of other pairs stay */
 static void test_places(void **state)
 {
     (void)state;

@@ -10,7 +10,7 @@
 
 typedef long double ld;
 
-/* The meaning of each row, written independently of it. */
+/* what the sentence of the row says, written independently of the row */
 static ld reference(op_code op, ld a, ld b, ld c)
 {
     switch (op) {

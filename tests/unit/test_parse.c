@@ -189,7 +189,7 @@ static void test_statements(void **state)
         check_tree(rows[i][0], rows[i][1]);
 }
 
-/* The newline rule; CRLF and a byte order mark make no difference. */
+/* the newline rule; CRLF and a byte order mark do not matter */
 static void test_lines(void **state)
 {
     parsed p = parse("\xEF\xBB\xBFlet a = f(1,\r\n 2\r\n)\r\nlet b = 1 +\r\n\r\n 2 # c\r\n;;\n\n"
@@ -425,7 +425,7 @@ static bool has_error(const ast *n)
     return e;
 }
 
-/* Errors are reported; fmt twice gives the same text, or nothing if the text has invalid tokens. */
+/* A text that does not parse is reported; fmt gives the same twice, or nothing when the text does not lex. */
 static void check_any(const char *s, size_t n)
 {
     parsed p = parse_n(s, n);

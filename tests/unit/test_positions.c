@@ -48,7 +48,7 @@ static void on_err(void *ud, const char *t, size_t n)
     said[said_n] = 0;
 }
 
-/* Ends long runs: only their start matters here. */
+/* long runs are stopped: only their start matters here */
 static int on_ask(void *ud)
 {
     (void)ud;

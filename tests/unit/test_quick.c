@@ -1,5 +1,6 @@
-/* The fast steps of small models give the same bytes as the general ones, and so do columns that are computed
-   when they are read: each model is run in all these ways, and everything that the runs store is compared. */
+/* The fast path that most steps of small models take gives the same bytes as the general one, and so do
+   columns that are computed when they are read: each model is run in all these ways, and everything that the
+   runs keep is compared. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -20,8 +21,8 @@ enum { WAITS = -1 };
 typedef struct {
     const char *text; /* a model m */
     double duration, h, theta;
-    /* The least fraction of the steps that are fast; 0: none are; WAITS: none, but accelerations are computed
-       later if all samples are stored. */
+    /* the least part of the steps that take the fast path; 0: none does; WAITS: none, but accelerations are
+       made later where all samples are kept */
     double share;
 } sample_model;
 

@@ -235,7 +235,7 @@ static void test_step_conserves(void **st)
     }
 }
 
-/* Without a step they are the forces of the state. */
+/* for a step of length 0 they are the forces of the state */
 static void test_step_is_state(void **st)
 {
     (void)st;
