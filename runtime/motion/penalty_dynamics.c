@@ -1119,6 +1119,7 @@ static step_outcome pen_step(void *of, run_clock *c, double left, double end)
         power_c = w->power_c;
         if (!pairs_renew(w, &jump))
             return STEP_FAILED;
+        error = fmax(error, jump); /* points that slide past each other allow no longer steps next time */
         if (!(jump <= 1))
             e = error = jump;
     }

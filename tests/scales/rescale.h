@@ -92,14 +92,23 @@ static inline void tables_in(const program *p, const units *u, double *param)
         param[k] /= table_unit(p, u, k);
 }
 
+/* the family itself, or that whose normal force it has */
+static inline const contact_family *pressed_by(const program *p, const contact_family *f)
+{
+    return f->fed_by >= 0 ? &p->contact[f->fed_by] : f;
+}
+
 /* Does the kernel belong to a constraint between shapes of which one is curved? */
 static inline bool of_curved(const program *p, const kernel *k)
 {
     for (size_t i = 0; i < p->ncontact; i++) {
         const contact_family *f = &p->contact[i];
         const char *at = (const char *)k;
-        if (at < (const char *)f || at >= (const char *)(f + 1) || !f->pair.touch)
+        if (at < (const char *)f || at >= (const char *)(f + 1))
             continue;
+        f = pressed_by(p, f);
+        if (!f->pair.touch)
+            return false;
         return p->shapes.at[f->pair.first].kind != SHAPE_BALL ||
                p->shapes.at[f->pair.second].kind != SHAPE_BALL;
     }
@@ -406,8 +415,9 @@ static inline double gap_unit(const units *u)
 }
 
 /* The gap of near pairs is a distance of points; that of shapes is a distance, too. */
-static inline double family_gap_unit(const units *u, const contact_family *f)
+static inline double family_gap_unit(const program *p, const units *u, const contact_family *f)
 {
+    f = pressed_by(p, f);
     if (f->pair.touch)
         return u->L;
     return f->near_dim ? u->q[first_address(&f->gap, &f->near_a[0])] : gap_unit(u);
@@ -423,7 +433,8 @@ static inline contact_family contact_in(rescaling *w, const contact_family *f)
 {
     const units *u = w->u;
     contact_family r = *f;
-    double T = u->T, g = family_gap_unit(u, f), s = slip_unit(u, f), force = u->E / g, drag = drag_unit(u, f);
+    double T = u->T, g = family_gap_unit(w->from, u, f), s = slip_unit(u, f), force = u->E / g,
+           drag = drag_unit(u, f);
     double mu = f->friction == FRICTION_TRESCA ? drag : f->slip_given ? drag / force : 1;
     w->speed = s;
     r.gap = wrap(w, &f->gap, g);
