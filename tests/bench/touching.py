@@ -32,7 +32,7 @@ measure overlap = max_penetration/r
 
 CAPSTAN = """model wraps {
     param R = 1, r = 0.01, mu = %(mu)g, turns = %(turns)g, p = 0.2, l = 0.3
-    let Rc = R + r + 0.0005, c = p/(2*pi), q = sqrt(Rc^2 + c^2), arc = 2*pi*turns*q
+    let Rc = R + r + %(gap)g, c = p/(2*pi), q = sqrt(Rc^2 + c^2), arc = 2*pi*turns*q
     fn at_(u) = [Rc*cos(u/q), c*u/q, Rc*sin(u/q)]
     fn dir(u) = [-Rc*sin(u/q)/q, c/q, Rc*cos(u/q)/q]
     fn line(s) = cases { at_(0) + (s - l)*dir(0) if s < l; at_(s - l) if s < l + arc; at_(arc) + (s - l - arc)*dir(arc) otherwise }
@@ -42,7 +42,9 @@ CAPSTAN = """model wraps {
     constraint drum: rope.gap(cylinder([0, 0, 0], [0, 1, 0], R)) >= 0 { friction = coulomb(mu) }
 }
 run wraps for 1 with auglag(h = 0.1)
-let k = mu*(1 - r/(R + r)), bend = arc*Rc/q^2
+## Friction acts a radius away from the rod's axis: its moment makes a shear force Q = -r mu N, with T' = mu N + kappa Q and N = kappa T + Q', so that tension grows by k per angle,
+## with k (1 + mu r kappa k) = mu (1 - r kappa).
+let bend = arc*Rc/q^2, kr = r*(R + r)/((R + r)^2 + c^2), k = (sqrt(1 + 4*mu^2*kr*(1 - kr)) - 1)/(2*mu*kr)
 let ratio = 5/norm([rope.reaction(0)[1], rope.reaction(0)[2], rope.reaction(0)[3]])
 measure of_law = ratio/exp(k*bend)
 measure way = last(t)
@@ -124,7 +126,7 @@ def cases():
         for mu in (0.1, 0.25, 0.6):
             n = max(40, round(80 * turns))
             all_["capstan-%g-mu%g" % (turns, mu)] = (
-                60, lambda n=n, mu=mu, turns=turns: CAPSTAN % {"n": n, "mu": mu, "turns": turns})
+                60, lambda n=n, mu=mu, turns=turns: CAPSTAN % {"n": n, "mu": mu, "turns": turns, "gap": 5e-5})
     for mu in (0, 0.05, 0.1, 0.3):
         all_["loose-1-mu%g" % mu] = (60, lambda mu=mu: loose("mu = %g" % mu))
         all_["wide-1-mu%g" % mu] = (60, lambda mu=mu: loose("h = 0.0006, pull = 0.004, mu = %g" % mu))
