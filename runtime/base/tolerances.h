@@ -385,6 +385,7 @@
 /* of the radius: overlaps that are reported at the start, pairs that are new */
 #define ROD_TOUCHES      1e-3
 #define FINE_DEPTH       1e-1  /* of the radius: deeper overlaps have pairs closer than nodes against them */
+#define OVERLAP_DEEP     1e-2  /* of the radius: states that overlap more are left for others */
 #define ROD_PLACE        1e-9  /* of the length: places on it, and its ends */
 #define ROD_ENERGY       1e-8  /* of the energies kept */
 #define ROD_ENERGY_LEAST 1e-12 /* of the stiffness by the length: strains that rounding makes */

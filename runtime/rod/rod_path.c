@@ -142,16 +142,18 @@ static bool leave_saddle(rod_work *w, double t)
     state_copy(w, pos, rot, w->state.pos, w->state.rot);
     bool touched = w->contact && contacts_near(w), neutral = w->neutral;
     if (w->contact)
-        contacts_keep_watch(w);
+        contacts_keep_arc(w, 1);
     rod_nudge(w);
     w->neutral = true;
     bool ok = rod_flow(w, t) && !rod_passed(w, pos, rot, touched, false);
+    /* no better: rods that overlap */
+    ok = ok && (!touched || rod_apart(w, t) || contacts_depth(w) <= OVERLAP_DEEP * rod_least_radius(w));
     if (!ok) {
         state_copy(w, w->state.pos, w->state.rot, pos, rot);
         w->viscous = lost;
     }
     if (!ok && w->contact)
-        contacts_back_watch(w);
+        contacts_back_arc(w, 1);
     /* with contact, unstable directions are counted only up to rounding, and the state may be held better */
     if (touched)
         w->neutral = neutral;
@@ -276,6 +278,39 @@ static void apart_finely(rod_work *w, double t)
     contacts_refine(w, false);
 }
 
+/* The rods of the state that was found overlap deeply, and no shorter step helped.  A viscous motion from the
+ * last state, to this load or to one a little further, may lead to a state in which they do not; false: all
+ * is as it was. */
+static bool apart_by_flow(rod_work *w, double t, double dt, double end, double *now)
+{
+    enum { STEPS = 3 };
+    arena_pos mark = arena_mark(w->tmp);
+    double *pos = arena_array(w->tmp, double, 3 * w->N), *rot = arena_array(w->tmp, double, 4 * w->N),
+           *pos0 = arena_array(w->tmp, double, 3 * w->N), *rot0 = arena_array(w->tmp, double, 4 * w->N),
+           lost = w->viscous;
+    bool found = false;
+    state_copy(w, pos, rot, w->state.pos, w->state.rot);
+    state_copy(w, pos0, rot0, w->state.pos0, w->state.rot0);
+    contacts_keep_arc(w, 0);
+    for (int k = 0; k < STEPS && !found && w->r->status == RUN_OK; k++, dt *= 2) {
+        double to = fmin(t + dt, end);
+        state_copy(w, w->state.pos, w->state.rot, pos0, rot0);
+        contacts_restore(w);
+        w->viscous = lost;
+        found = rod_step(w, to, 1, BY_FLOW) && rod_apart(w, to);
+        *now = found ? to : *now;
+    }
+    if (!found) {
+        state_copy(w, w->state.pos, w->state.rot, pos, rot);
+        state_copy(w, w->state.pos0, w->state.rot0, pos0, rot0);
+        contacts_back_arc(w, 0);
+        w->viscous = lost;
+        holds_at(w, *now, 1);
+    }
+    arena_release(w->tmp, mark);
+    return found;
+}
+
 /* start: from the reference shape to the state that supports require at t = 0; otherwise t from 0 to the end.
  */
 bool rod_march(rod_work *w, double end, double h, bool start, rod_path *p, double *reached)
@@ -303,10 +338,14 @@ bool rod_march(rod_work *w, double end, double h, bool start, rod_path *p, doubl
         if (!found && w->r->status == RUN_OK && dt < h / 3)
             found = flowed = step_beyond(w, p, t, &now, tau, start ? 0 : end, &turned);
         /* a shorter step may find one */
-        if (found && !start && !rod_apart(w, now) && !flowed && dt > h / 16) {
-            state_copy(w, w->state.pos, w->state.rot, w->state.pos0, w->state.rot0);
-            contacts_restore(w);
-            found = false;
+        if (found && !start && !rod_apart(w, now) && !flowed) {
+            found = dt <= h / 16;
+            if (found && contacts_depth(w) > OVERLAP_DEEP * rod_least_radius(w))
+                flowed = apart_by_flow(w, t, dt, end, &now);
+            if (!found) {
+                state_copy(w, w->state.pos, w->state.rot, w->state.pos0, w->state.rot0);
+                contacts_restore(w);
+            }
         }
         if (found) {
             rod_way(w, flowed || start ? 0 : dt);
