@@ -655,6 +655,13 @@ void sweep_whole_open(sweep *w)
     no_overlaps_left(w);
 }
 
+/* Energy gained in the step that is more than rounding of the energy of the motion. */
+static bool gained(const sweep *w)
+{
+    double gain = w->account.gain;
+    return gain > 0 && gain > ROUND_500 * (mass_norm2(w->s, w->M, w->v) + mass_norm2(w->s, w->M, w->v1));
+}
+
 bool sweep_whole_positions(sweep *w, double h)
 {
     const double least = ROUND_500;
@@ -673,7 +680,9 @@ bool sweep_whole_positions(sweep *w, double h)
         no_gain(w, &look); /* bodies that now move by the rate at the end may make others gain energy */
     }
     w->account.gain_known = free;
-    if (free && (w->account.gain = contacts_gain(w, false, &w->account.given)) > 0)
+    if (free)
+        w->account.gain = contacts_gain(w, false, &w->account.given);
+    if (free && gained(w))
         all_by_end(w, h);
     sweep_whole_open(w);
     return true;
