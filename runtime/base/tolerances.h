@@ -181,6 +181,8 @@
 #define STEP_ENOUGH  1e-9
 #define STEP_SHARED  1e2   /* times the tolerance: allowed change of rates if many contacts share a load */
 #define PUT_BACK_END 1e-10 /* of overlaps: they are corrected again at the next step */
+/* times what each gap asks for by itself: piles need up to 3e4, contacts that depend on each other 4e9 */
+#define PUT_BACK_FAR 1e6
 /* of lengths: a hundredth of the tolerance is put back, no less than this */
 #define OVERLAP_LEAST 1e-12
 #define OVERLAP_MOST  1e-4 /* and no more */

@@ -374,6 +374,33 @@ static bool flat(const sweep *w, int m)
     return true;
 }
 
+/* How far gaps that are to be closed ask the bodies to move, in the kinetic metric: each by itself, added up.
+ */
+static double way_asked(const sweep *w, int m, const double *gap)
+{
+    double way = 0;
+    for (int i = 0; i < m; i++) {
+        const contact *c = w->putting.back[i]->c;
+        double yields = 0;
+        for (int j = 0; j < c->n; j++)
+            yields += c->H[j] * c->H[j] * w->size.light[c->dof ? c->dof[j] : j];
+        way += yields > 0 ? fabs(gap[i]) / sqrt(yields) : 0;
+    }
+    return way;
+}
+
+/* Contacts that depend on each other up to rounding turn rounding of their gaps into a move of any size.  x4:
+   where bodies were. */
+static bool went_too_far(const sweep *w, double asked)
+{
+    double way = 0;
+    for (int i = 0; i < w->n; i++) {
+        double by = w->q1[i] - w->room.x4[i];
+        way += by * by / w->size.light[i];
+    }
+    return !(sqrt(way) <= PUT_BACK_FAR * asked);
+}
+
 static bool put_back(sweep *w, bool *moved)
 {
     enum { SYMMETRIC = 5 };
@@ -395,7 +422,10 @@ static bool put_back(sweep *w, bool *moved)
                 mean_row(w, k->c, k->H0, k->c->H, k->Hm);
         }
         vec_copy(w->room.x4, w->q1, w->n);
+        double asked = way_asked(w, m, gap);
         sweep_shortest(w, m, gap, w->q1);
+        if (went_too_far(w, asked))
+            return false;
         if (flat(w, m))
             for (int i = 0; i < w->n; i++)
                 w->account.opened += w->f1[i] * (w->q1[i] - w->room.x4[i]);
