@@ -1,12 +1,12 @@
-/* sweep_advance: one step of the run: smooth steps, cut where a gap closes or an event happens; where too
- * many impacts crowd, the rest of the step is a whole step. */
+/* sweep_advance: one step of the run.  It consists of smooth steps that are cut where a gap closes or an
+ * event happens; if there are too many impacts, the rest of the step is a whole step. */
 #include <math.h>
 #include <string.h>
 #include "sweep.h"
 #include "base/tolerances.h"
 
 /* ---- where a gap closes within the step ---- */
-/* first estimate of a crossing by Newton from here, over the contacts in question */
+/* estimate of the first crossing among the contacts `who`, by a Newton step from the end of the trial step */
 static double first_crossing(sweep *w, double h, const bool *who)
 {
     double best = INFINITY;
@@ -23,7 +23,7 @@ static double first_crossing(sweep *w, double h, const bool *who)
     return best;
 }
 
-/* touching: at its tolerance, and coming */
+/* is a gap of `who` within its tolerance, and not opening? */
 static bool touches(sweep *w, const bool *who)
 {
     for (size_t i = 0; i < w->contacts.nstate; i++)
@@ -66,17 +66,18 @@ static bool locate(sweep *w, double *h)
     return true;
 }
 
-/* ---- where a slip turns round within the step ---- */
-/* A turn is found where the slip is at most so many times what counts as 0. */
+/* ---- where a slip reverses within the step ---- */
+/* The search for a reversal ends where the slip is at most so many times its tolerance. */
 enum { TURN_FOUND = 2 };
 
-/* which slip counts as 0 in the trial step */
+/* slips up to this count as 0 in the trial step */
 static double slip_rests(const sweep *w, const contact_state *k)
 {
     return larger(k->tol_slip, w->hand.blur[false]);
 }
 
-/* slip at the end of the trial step along that at the start; not finite where there is none at either end */
+/* slip at the end of the trial step, in the direction of the slip at its start; NAN if there was none at the
+ * start */
 static double slip_along(const sweep *w, const contact_state *k)
 {
     const contact *c = k->c;
@@ -99,7 +100,7 @@ static double slip_along(const sweep *w, const contact_state *k)
     return after > rest * rest ? along / sqrt(before) : 0;
 }
 
-/* nothing turns that was at rest, to the last bit: most of what sticks */
+/* Slips of exactly 0 cannot reverse, and most contacts that stick have one. */
 static inline bool at_rest(const sweep *w, int i)
 {
     slip_row s = w->contacts.table.slip[w->hand.place[i]];
@@ -144,8 +145,8 @@ static bool gauss_ahead(sweep *w)
     return ok;
 }
 
-/* Do the accelerations at the end of the trial step set the slip of k going again?  What stays below the
- * tolerance of the slip for a whole step is rounding. */
+/* Do the accelerations at the end of the trial step start the slip of k again?  A slip that would stay below
+ * its tolerance for a whole step is rounding. */
 static bool goes_on(sweep *w, contact_state *k)
 {
     const contact *c = k->c;
@@ -161,9 +162,9 @@ static bool goes_on(sweep *w, contact_state *k)
     return left > HELD_BACK * free + larger(k->tol_slip / w->h, w->hand.blur[true]);
 }
 
-/* What an instant's problem takes the place of, of a trial step of which all else stays: rows, offsets and
-   laws that never change, of contacts that neither feed nor bound anything.  Small problems are solved anew,
-   as emitted C does it. */
+/* The part of a trial step that the problem of an instant overwrites, if nothing else of it changes: rows,
+   offsets and laws are constant, and no contact feeds or bounds another.  Small problems are solved again
+   instead, as emitted C does. */
 typedef struct kept_step {
     cone *cone;
     double *impulse;
@@ -193,8 +194,8 @@ static bool step_again(sweep *w, const kept_step *x, double h)
     return true;
 }
 
-/* The contact whose slip turns round in the trial step, or comes to a rest that friction cannot hold; NULL:
- * none.  The trial step is as it was. */
+/* The contact whose slip reverses in the trial step, or comes to a rest that friction cannot hold; NULL:
+ * there is none.  The trial step is unchanged on return. */
 static contact_state *turning(sweep *w, double h, bool *ok)
 {
     if (!sweep_turns(w))
@@ -214,8 +215,8 @@ static contact_state *turning(sweep *w, double h, bool *ok)
     return found;
 }
 
-/* The step is cut down to where the slip of k comes to rest, from the side that slides on: its speed is aimed
- * at half of what counts as 0. */
+/* The step is cut where the slip of k comes to rest, just before it does: the search aims at half of the
+ * tolerance of the slip. */
 static bool locate_turn(sweep *w, const contact_state *k, double *h)
 {
     double lo = 0, hi = *h, last = 0, speed = 0, x, s;
@@ -254,7 +255,7 @@ static bool locate_turn(sweep *w, const contact_state *k, double *h)
     return true;
 }
 
-/* The first turn of a slip in the trial step: where one contact turns another may have done so before. */
+/* Cuts the step at the first reversal of a slip: before the one that is found, another may have reversed. */
 static bool first_turn(sweep *w, double *h)
 {
     bool ok = true;
@@ -268,7 +269,7 @@ static bool first_turn(sweep *w, double *h)
 }
 
 /* ---- where the gap of a closed contact has a corner ---- */
-/* relative, in the kinetic metric: dofs may have units of their own */
+/* relative change of a row, in the kinetic metric, because dofs may have different units */
 static double row_change(const sweep *w, const contact *c, const double *a, const double *b)
 {
     double change = 0, size = 0;
@@ -288,8 +289,8 @@ static const double *row_at_end(sweep *w, const contact_state *k)
     return k->c->H;
 }
 
-/* A step over a corner may have no solution, since the row of its end changes with where it ends: then the
-   row is that of the way straight on. */
+/* A step over a corner may have no solution, because the row at its end depends on where it ends.  Then the
+   row is evaluated where the body would be without contact. */
 static bool try_step(sweep *w, double h, const contact_state *k, double *row)
 {
     double residual = w->r->residual;
@@ -304,9 +305,9 @@ static bool try_step(sweep *w, double h, const contact_state *k, double *row)
     return ok;
 }
 
-/* Does the row of k jump within a trial step of size *h?  A row that turns does so by halves in each half of
-   the step, one that jumps in one of them alone.  If it does, the step is cut down to what lies in front of
-   it. */
+/* Does the row of k jump within a trial step of size *h?  A row that turns changes by about one half in each
+   half of the step, a row that jumps changes in one of them only.  If it jumps, the step is cut just before
+   the jump. */
 static bool at_corner(sweep *w, contact_state *k, double *h)
 {
     const double TURNS = 0.02, JUMPS = 0.75;
@@ -336,7 +337,7 @@ static bool at_corner(sweep *w, contact_state *k, double *h)
     return true;
 }
 
-/* The first contact of which that is so, in a step that is solved or not; the step is then solved. */
+/* Looks for a contact whose row jumps, whether the trial step was solved or not, and solves the cut step. */
 static bool find_corner(sweep *w, double *h, bool solved)
 {
     w->watch.corner = NULL;
@@ -361,7 +362,8 @@ static bool find_corner(sweep *w, double *h, bool solved)
     return solved;
 }
 
-/* The motion goes on behind the corner, along the next piece: an impact, where it comes at a speed. */
+/* The motion continues on the next piece, behind the corner; with an impact if it moves towards that piece.
+ */
 static bool turn_corner(sweep *w)
 {
     contact_state *k = w->watch.corner;
@@ -380,7 +382,7 @@ static bool turn_corner(sweep *w)
 }
 
 /* ---- one step of the run ---- */
-/* closed contacts that positions could not be put back onto: too many hold each other */
+/* Do closed contacts still overlap after positions were corrected?  Too many then obstruct each other. */
 static bool still_deep(sweep *w)
 {
     for (int i = 0; i < w->hand.nact; i++) {
@@ -397,8 +399,8 @@ static bool still_deep(sweep *w)
     return false;
 }
 
-/* Up to the next impact or event, or to the end.  False: the trial step could not be solved; what failed is
- * forgotten. */
+/* A smooth step up to the next impact or event, or to the end.  False: it could not be solved; its error is
+ * dropped. */
 static bool follow(sweep *w, double *h, bool *rise)
 {
     results *r = w->r;
@@ -418,7 +420,7 @@ static bool follow(sweep *w, double *h, bool *rise)
     return ok;
 }
 
-/* Impacts that are followed in a step, all contacts taken together: each costs about as much as a step. */
+/* How many impacts of all contacts together may be followed in a step: each costs about as much as a step. */
 static int cuts_most(const sweep *w)
 {
     enum { ALWAYS = 10000, MOST = 64, LARGE = 1000 };
@@ -427,8 +429,8 @@ static int cuts_most(const sweep *w)
     return MOST * LARGE / (LARGE + w->n + (int)w->contacts.nstate) + 1;
 }
 
-/* Piles that come to rest have crowds of impacts at every step: the next step gives up sooner, and where many
- * contacts take part, some steps are not followed at all. */
+/* Piles that come to rest have too many impacts in every step.  After such a step the next one gives up
+ * sooner; if many contacts took part, the next ones are whole steps without a trial. */
 static void patience_after(sweep *w, bool crowd)
 {
     enum { LONGEST = 256 };
@@ -446,7 +448,8 @@ static void patience_after(sweep *w, bool crowd)
     w->policy.wait_next = w->policy.wait_next < LONGEST ? 2 * w->policy.wait_next : LONGEST;
 }
 
-/* Closed contacts that turn as they move: a step that follows them solves its problem several times over. */
+/* Has the model many closed contacts with rows that turn?  A step that follows them solves its problem
+ * several times. */
 static bool pile_at_hand(const sweep *w)
 {
     int n = 0;
@@ -456,8 +459,8 @@ static bool pile_at_hand(const sweep *w)
     return n > MANY_TURNING;
 }
 
-/* Does the rest of the step become a whole step?  That the model has too much of something is not enough: one
- * island has to have it by itself, unless the cost of all cuts together is the reason. */
+/* Does the rest of the step become a whole step?  It does if one island has too many impacts by itself, or if
+ * all cuts of the model together cost too much. */
 static bool crowded(sweep *w, double end, int sub, int most, bool waits)
 {
     if (w->policy.cut == CUT_NEVER || waits)
@@ -470,7 +473,7 @@ static bool crowded(sweep *w, double end, int sub, int most, bool waits)
     return many && sweep_islands_crowded(w, end);
 }
 
-/* the piece that was taken ends where a slip turns, or in front of a corner */
+/* notes the contact at whose reversal of slip or corner the step was cut */
 static void note_end(sweep *w, int next)
 {
     w->policy.cuts.piece = next;
@@ -487,8 +490,9 @@ static bool near_step(sweep *w, double h)
     return sweep_free(w, h, w->room.x1) && sweep_near(w, h, w->room.x1, NEAR_AHEAD);
 }
 
-/* A part was solved that is halved `at` times, tried from `from` on.  Parts of that size are solved for a
- * while before longer ones are tried, the longer the more often those were in vain. */
+/* A part of the step was solved after `at` halvings, of which `from` were made without a trial.  Parts of
+ * that size are then taken for a while before longer ones are tried: the longer, the more often those failed.
+ */
 static void part_solved(sweep *w, int from, int at)
 {
     enum { FIRST = 2, LONGEST = 64 };
@@ -507,16 +511,16 @@ static void part_solved(sweep *w, int from, int at)
     }
 }
 
-/* May several contacts act in the step?  The problem at hand is that of before; there is none where pairs
-   were just listed anew. */
+/* May several contacts act in the step?  The problem at hand is still that of the step before; if near pairs
+   have just been listed again, there is none. */
 static bool several(const sweep *w)
 {
     enum { FEW = 2 };
     return w->hand.nact > FEW || w->contacts.near.nof > 0;
 }
 
-/* A step problem that is not solved is another one over half the time: wedges that stall the solvers are
- * rare, and not at every instant.  *h: the rest of the step, and then how much of it was taken. */
+/* If a step problem cannot be solved, that of half the time often can: wedges that stall the solvers are
+ * rare. *h is the rest of the step, on return the part of it that was taken. */
 static bool whole_or_halves(sweep *w, double *h)
 {
     int from = w->policy.halved;
@@ -549,8 +553,9 @@ static bool was_at_once(const sweep *w, const contact *c)
     return !all;
 }
 
-/* A whole step leaves rates that fit the rows of its start.  Before impacts are followed again, contacts
- * that turned meanwhile are met anew. */
+/* The rates after a whole step belong to the rows at its start.  Before impacts are followed again, closed
+ * contacts whose gaps have a rate now, because their rows turned, are opened; sweep_meet then closes those
+ * that approach with a shock. */
 static void meet_anew(sweep *w)
 {
     system_at(w->s, w->t, w->q, w->v);
@@ -563,7 +568,7 @@ static void meet_anew(sweep *w)
     }
 }
 
-/* a step has no impacts and impulses yet */
+/* clears the impacts and impulses of the step before */
 static void counts_clear(sweep *w)
 {
     contact_table *t = &w->contacts.table;
@@ -574,7 +579,8 @@ static void counts_clear(sweep *w)
     t->counted = false;
 }
 
-/* whole steps have the same size to the last bit, so that what belongs to it is kept */
+/* A step to the end of a full one has exactly the size w->h, so that data computed for this size stay valid.
+ */
 static double step_to(const sweep *w, double end)
 {
     double h = end - w->t;
@@ -613,7 +619,7 @@ bool sweep_follow_calm(sweep *w, double end)
     return ok;
 }
 
-/* The rest of the step as a whole step, or as much of it as could be solved. */
+/* Takes the rest of the step as a whole step, or the part of it that can be solved. */
 static bool at_once(sweep *w, double end, crowd_reason why, double *h, bool *rise)
 {
     sweep_islands_part(w, end, why);
@@ -633,7 +639,7 @@ static int root_of(int *up, int i)
     return i;
 }
 
-/* Do so many shapes touch that they connect?  of: each touching point, n of them. */
+/* Do three or more of the n touching points `of` belong to shapes that are connected by them? */
 static bool many_connect(const sweep *w, contact_state *const *of, int n)
 {
     enum { MANY = 3 };
@@ -654,8 +660,9 @@ static bool many_connect(const sweep *w, contact_state *const *of, int n)
     return most >= MANY;
 }
 
-/* Does a shape lie on another or on a half-space with two points or more, or do many that touch connect?
-   Which of them part and meet again within a step is rounding: such steps are whole steps. */
+/* Does a shape lie on another or on a half-space with two points or more, or are many that touch connected?
+   Which of their points open and close again within a step is decided by rounding, so these are whole steps.
+ */
 static bool lies_on_shape(const sweep *w)
 {
     const contact_table *t = &w->contacts.table;
