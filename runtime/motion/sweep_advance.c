@@ -1,12 +1,12 @@
-/* sweep_advance: one step of the run: smooth steps, cut where a gap closes or an event happens. If there are
-   too many impacts, the rest of the step is a whole step. */
+/* sweep_advance: one step of the run.  It consists of smooth steps that are cut where a gap closes or an
+ * event happens; if there are too many impacts, the rest of the step is a whole step. */
 #include <math.h>
 #include <string.h>
 #include "sweep.h"
 #include "base/tolerances.h"
 
 /* ---- where a gap closes within the step ---- */
-/* Newton's estimate of the first crossing, for the contacts in `who`. */
+/* estimate of the first crossing among the contacts `who`, by a Newton step from the end of the trial step */
 static double first_crossing(sweep *w, double h, const bool *who)
 {
     double best = INFINITY;
@@ -23,7 +23,7 @@ static double first_crossing(sweep *w, double h, const bool *who)
     return best;
 }
 
-/* Is a gap within its tolerance, and not opening? */
+/* is a gap of `who` within its tolerance, and not opening? */
 static bool touches(sweep *w, const bool *who)
 {
     for (size_t i = 0; i < w->contacts.nstate; i++)
@@ -67,17 +67,18 @@ static bool locate(sweep *w, double *h)
 }
 
 /* ---- where a slip reverses within the step ---- */
-/* A reversal counts as found if the slip is below this multiple of its zero. */
+/* The search for a reversal ends where the slip is at most so many times its tolerance. */
 enum { TURN_FOUND = 2 };
 
-/* Slip below this counts as 0 in the trial step. */
+/* slips up to this count as 0 in the trial step */
 static double slip_rests(const sweep *w, const contact_state *k)
 {
     double tol = k == &w->hand.brake.turn ? sweep_brake_rest(w) : k->tol_slip;
     return larger(tol, w->hand.blur[false]);
 }
 
-/* Slip at the end of the trial step along the slip at the start; not finite if either is 0. */
+/* slip at the end of the trial step, in the direction of the slip at its start; NAN if there was none at the
+ * start */
 static double slip_along(const sweep *w, const contact_state *k)
 {
     double along = 0, before = 0, after = 0, rest = slip_rests(w, k);
@@ -102,7 +103,7 @@ static double slip_along(const sweep *w, const contact_state *k)
     return after > rest * rest ? along / sqrt(before) : 0;
 }
 
-/* Is the slip exactly 0? That cannot reverse, and holds for most sticking contacts. */
+/* Slips of exactly 0 cannot reverse, and most contacts that stick have one. */
 static inline bool at_rest(const sweep *w, int i)
 {
     slip_row s = w->contacts.table.slip[w->hand.place[i]];
@@ -147,8 +148,8 @@ static bool gauss_ahead(sweep *w)
     return ok;
 }
 
-/* Do the accelerations at the end of the trial step restart the slip of k? Changes that stay below the
-   tolerance of slip for a whole step are rounding. */
+/* Do the accelerations at the end of the trial step start the slip of k again?  A slip that would stay below
+ * its tolerance for a whole step is rounding. */
 static bool goes_on(sweep *w, contact_state *k)
 {
     if (k == &w->hand.brake.turn) {
@@ -169,9 +170,9 @@ static bool goes_on(sweep *w, contact_state *k)
     return left > HELD_BACK * free + larger(k->tol_slip / w->h, w->hand.blur[true]);
 }
 
-/* Data of a trial step that the problem of an instant overwrites, if everything else stays valid: rows,
-   offsets and laws are constant, and no contact feeds or bounds anything. Small problems are solved again, as
-   in emitted C. */
+/* The part of a trial step that the problem of an instant overwrites, if nothing else of it changes: rows,
+   offsets and laws are constant, and no contact feeds or bounds another.  Small problems are solved again
+   instead, as emitted C does. */
 typedef struct kept_step {
     cone *cone;
     double *impulse;
@@ -202,7 +203,7 @@ static bool step_again(sweep *w, const kept_step *x, double h)
 }
 
 /* The contact whose slip reverses in the trial step, or comes to a rest that friction cannot hold; NULL:
-   none. Restores the trial step. */
+ * there is none.  The trial step is unchanged on return. */
 static contact_state *turning(sweep *w, double h, bool *ok)
 {
     if (!sweep_turns(w))
@@ -227,8 +228,8 @@ static contact_state *turning(sweep *w, double h, bool *ok)
     return found;
 }
 
-/* Shortens the step to the time at which the slip of k comes to rest, while it still has its direction: the
-   target is half of the slip that counts as 0. */
+/* The step is cut where the slip of k comes to rest, just before it does: the search aims at half of the
+ * tolerance of the slip. */
 static bool locate_turn(sweep *w, const contact_state *k, double *h)
 {
     double lo = 0, hi = *h, last = 0, speed = 0, x, s;
@@ -268,7 +269,7 @@ static bool locate_turn(sweep *w, const contact_state *k, double *h)
     return true;
 }
 
-/* The first reversal of a slip in the trial step: before one contact reverses, another may have done so. */
+/* Cuts the step at the first reversal of a slip: before the one that is found, another may have reversed. */
 static bool first_turn(sweep *w, double *h)
 {
     bool ok = true;
@@ -282,7 +283,7 @@ static bool first_turn(sweep *w, double *h)
 }
 
 /* ---- where the gap of a closed contact has a corner ---- */
-/* Relative change of a row in the kinetic metric, because dofs may have different units. */
+/* relative change of a row, in the kinetic metric, because dofs may have different units */
 static double row_change(const sweep *w, const contact *c, const double *a, const double *b)
 {
     double change = 0, size = 0;
@@ -302,8 +303,8 @@ static const double *row_at_end(sweep *w, const contact_state *k)
     return k->c->H;
 }
 
-/* A step over a corner may have no solution, because the row at its end depends on where it ends. Then the
-   row of the straight motion is used. */
+/* A step over a corner may have no solution, because the row at its end depends on where it ends.  Then the
+   row is evaluated where the body would be without contact. */
 static bool try_step(sweep *w, double h, const contact_state *k, double *row)
 {
     double residual = w->r->residual;
@@ -318,9 +319,9 @@ static bool try_step(sweep *w, double h, const contact_state *k, double *row)
     return ok;
 }
 
-/* Does the row of k jump within a trial step of size *h? A row that turns changes by a half in each half of
-   the step, a row that jumps only in one of them. If it jumps, the step is shortened to end before the jump.
-   */
+/* Does the row of k jump within a trial step of size *h?  A row that turns changes by about one half in each
+   half of the step, a row that jumps changes in one of them only.  If it jumps, the step is cut just before
+   the jump. */
 static bool at_corner(sweep *w, contact_state *k, double *h)
 {
     const double TURNS = 0.02, JUMPS = 0.75;
@@ -350,8 +351,7 @@ static bool at_corner(sweep *w, contact_state *k, double *h)
     return true;
 }
 
-/* Finds the first contact whose row jumps, in a step that may have no solution; afterwards the step is
-   solved. */
+/* Looks for a contact whose row jumps, whether the trial step was solved or not, and solves the cut step. */
 static bool find_corner(sweep *w, double *h, bool solved)
 {
     w->watch.corner = NULL;
@@ -376,7 +376,7 @@ static bool find_corner(sweep *w, double *h, bool solved)
     return solved;
 }
 
-/* Continues beyond the corner on the next piece, with an impact if the surface is approached above tolerance.
+/* The motion continues on the next piece, behind the corner; with an impact if it moves towards that piece.
  */
 static bool turn_corner(sweep *w)
 {
@@ -396,7 +396,7 @@ static bool turn_corner(sweep *w)
 }
 
 /* ---- one step of the run ---- */
-/* Closed contacts whose positions could not be corrected: there are too many constraints on each other. */
+/* Do closed contacts still overlap after positions were corrected?  Too many then obstruct each other. */
 static bool still_deep(sweep *w)
 {
     for (int i = 0; i < w->hand.nact; i++) {
@@ -413,8 +413,8 @@ static bool still_deep(sweep *w)
     return false;
 }
 
-/* Advances to the next impact or event, or to the end. False: the trial step has no solution; the failure is
-   forgotten. */
+/* A smooth step up to the next impact or event, or to the end.  False: it could not be solved; its error is
+ * dropped. */
 static bool follow(sweep *w, double *h, bool *rise)
 {
     results *r = w->r;
@@ -434,7 +434,7 @@ static bool follow(sweep *w, double *h, bool *rise)
     return ok;
 }
 
-/* Impacts that are followed in a step, of all contacts together: each costs about as much as a step. */
+/* How many impacts of all contacts together may be followed in a step: each costs about as much as a step. */
 static int cuts_most(const sweep *w)
 {
     enum { ALWAYS = 10000, MOST = 64, LARGE = 1000 };
@@ -443,8 +443,8 @@ static int cuts_most(const sweep *w)
     return MOST * LARGE / (LARGE + w->n + (int)w->contacts.nstate) + 1;
 }
 
-/* Piles that come to rest have crowds of impacts in every step: the next step gives up sooner, and if many
-   contacts take part, some steps are not followed at all. */
+/* Piles that come to rest have too many impacts in every step.  After such a step the next one gives up
+ * sooner; if many contacts took part, the next ones are whole steps without a trial. */
 static void patience_after(sweep *w, bool crowd)
 {
     enum { LONGEST = 256 };
@@ -462,8 +462,8 @@ static void patience_after(sweep *w, bool crowd)
     w->policy.wait_next = w->policy.wait_next < LONGEST ? 2 * w->policy.wait_next : LONGEST;
 }
 
-/* Are there many closed contacts that turn as they move? A step that follows them solves its problem several
-   times. */
+/* Has the model many closed contacts with rows that turn?  A step that follows them solves its problem
+ * several times. */
 static bool pile_at_hand(const sweep *w)
 {
     int n = 0;
@@ -473,8 +473,8 @@ static bool pile_at_hand(const sweep *w)
     return n > MANY_TURNING;
 }
 
-/* Does the rest of the step become a whole step?  That the model has too much of something is not enough: one
- * island has to have it by itself, unless the cost of all cuts together is the reason. */
+/* Does the rest of the step become a whole step?  It does if one island has too many impacts by itself, or if
+ * all cuts of the model together cost too much. */
 static bool crowded(sweep *w, double end, int sub, int most, bool waits)
 {
     if (w->policy.cut == CUT_NEVER || waits)
@@ -487,7 +487,7 @@ static bool crowded(sweep *w, double end, int sub, int most, bool waits)
     return many && sweep_islands_crowded(w, end);
 }
 
-/* the piece that was taken ends where a slip turns, or in front of a corner */
+/* notes the contact at whose reversal of slip or corner the step was cut */
 static void note_end(sweep *w, int next)
 {
     w->policy.cuts.piece = next;
@@ -504,8 +504,9 @@ static bool near_step(sweep *w, double h)
     return sweep_free(w, h, w->room.x1) && sweep_near(w, h, w->room.x1, NEAR_AHEAD);
 }
 
-/* A part of a step was solved that is halved `at` times; the first try was `from`. Parts of this size are
-   solved for a while before longer ones are tried; each failure of longer ones doubles that while. */
+/* A part of the step was solved after `at` halvings, of which `from` were made without a trial.  Parts of
+ * that size are then taken for a while before longer ones are tried: the longer, the more often those failed.
+ */
 static void part_solved(sweep *w, int from, int at)
 {
     enum { FIRST = 2, LONGEST = 64 };
@@ -524,16 +525,16 @@ static void part_solved(sweep *w, int from, int at)
     }
 }
 
-/* May several contacts act in the step? The current problem is the previous one; after a new search of near
-   pairs there is none. */
+/* May several contacts act in the step?  The problem at hand is still that of the step before; if near pairs
+   have just been listed again, there is none. */
 static bool several(const sweep *w)
 {
     enum { FEW = 2 };
     return w->hand.nact > FEW || w->contacts.near.nof > 0;
 }
 
-/* If a step problem has no solution, half the step is another problem: wedges that stall the solvers are
-   rare, and not at every instant. *h: the rest of the step; on return, the part that was taken. */
+/* If a step problem cannot be solved, that of half the time often can: wedges that stall the solvers are
+ * rare. *h is the rest of the step, on return the part of it that was taken. */
 static bool whole_or_halves(sweep *w, double *h)
 {
     int from = w->policy.halved;
@@ -566,8 +567,9 @@ static bool was_at_once(const sweep *w, const contact *c)
     return !all;
 }
 
-/* The rates after a whole step satisfy the rows of its start. Before impacts are followed again, contacts
-   that have turned since are met again. */
+/* The rates after a whole step belong to the rows at its start.  Before impacts are followed again, closed
+ * contacts whose gaps have a rate now, because their rows turned, are opened; sweep_meet then closes those
+ * that approach with a shock. */
 static void meet_anew(sweep *w)
 {
     system_at(w->s, w->t, w->q, w->v);
@@ -580,7 +582,7 @@ static void meet_anew(sweep *w)
     }
 }
 
-/* Clears the impacts and impulses of a step. */
+/* clears the impacts and impulses of the step before */
 static void counts_clear(sweep *w)
 {
     contact_table *t = &w->contacts.table;
@@ -591,7 +593,8 @@ static void counts_clear(sweep *w)
     t->counted = false;
 }
 
-/* Whole steps have exactly the same length, so that matrices for it stay valid. */
+/* A step to the end of a full one has exactly the size w->h, so that data computed for this size stay valid.
+ */
 static double step_to(const sweep *w, double end)
 {
     double h = end - w->t;
@@ -630,7 +633,7 @@ bool sweep_follow_calm(sweep *w, double end)
     return ok;
 }
 
-/* The rest of the step as a whole step, or as much of it as could be solved. */
+/* Takes the rest of the step as a whole step, or the part of it that can be solved. */
 static bool at_once(sweep *w, double end, crowd_reason why, double *h, bool *rise)
 {
     sweep_islands_part(w, end, why);
@@ -650,7 +653,7 @@ static int root_of(int *up, int i)
     return i;
 }
 
-/* Do so many shapes touch that they connect?  of: each touching point, n of them. */
+/* Do three or more of the n touching points `of` belong to shapes that are connected by them? */
 static bool many_connect(const sweep *w, contact_state *const *of, int n)
 {
     enum { MANY = 3 };
@@ -671,8 +674,9 @@ static bool many_connect(const sweep *w, contact_state *const *of, int n)
     return most >= MANY;
 }
 
-/* Does a shape lie on another or on a half-space with two points or more, or do many that touch connect?
-   Which of them part and meet again within a step is rounding: such steps are whole steps. */
+/* Does a shape lie on another or on a half-space with two points or more, or are many that touch connected?
+   Which of their points open and close again within a step is decided by rounding, so these are whole steps.
+ */
 static bool lies_on_shape(const sweep *w)
 {
     const contact_table *t = &w->contacts.table;

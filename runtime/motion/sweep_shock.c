@@ -9,7 +9,7 @@ void sweep_impact(sweep *w, const contact_state *k, double pre, double post, dou
     note_impact(w->r->a, k->out, (impact){ w->t, pre, post, impulse, (int32_t)k->c->member });
 }
 
-/* Rows and laws at the current time. */
+/* rows and laws of the contacts at hand, at the current state */
 static void rows_now(sweep *w)
 {
     system_at(w->s, w->t, w->q, w->v);
@@ -76,8 +76,8 @@ static instant_t now(sweep *w)
 }
 
 /* ---- shocks ---- */
-/* Friction that held before the shock still holds if the slip after it is only an error of the solver: as
-   much as there was before (speed), or a small fraction of the rates that cancel. */
+/* Friction that held before the shock still holds if the slip after it is no more than solvers leave: about
+   as much as before (speed), or a small part of the rates that cancel in the slip. */
 static void shock_holds(const sweep *w, contact_state *k)
 {
     const double NOISE = 100;
@@ -90,7 +90,7 @@ static void shock_holds(const sweep *w, contact_state *k)
     k->now.held = slip <= larger(larger(k->tol_slip, NOISE * k->speed), w->tol * size);
 }
 
-/* Determines which contacts stay closed. */
+/* which contacts stay closed */
 static void shock_end(sweep *w)
 {
     contact_table *t = &w->contacts.table;
@@ -115,8 +115,9 @@ static void shock_end(sweep *w)
         if (*is && !was && k->out->last_open)
             k->out->last_open[k->c->member] = w->t;
     }
-    /* Hits at one time count once, because copies of a model move alike. But in a pile of near pairs contacts
-       push each other, and each shock is a problem of its own size. */
+    /* Contacts that are hit at the same time count once, however many they are.  With near pairs each of them
+       counts, because a shock in a pile is a problem of the size of the pile.  No island has more than this;
+       what each has is counted by sweep_islands_crowded. */
     w->policy.again += w->contacts.near.nof ? again : again > 0;
 }
 
@@ -161,7 +162,7 @@ static bool shock_of(sweep *w, const bool *which, const bool *also)
 }
 
 /* ---- simultaneous impacts, one after the other ---- */
-/* The contact with the largest approach speed relative to its tolerance; -1: none. */
+/* the contact whose gap closes fastest, relative to its tolerance; -1: no gap closes */
 static int approached(sweep *w, const bool *all)
 {
     const contact_table *t = &w->contacts.table;
@@ -184,8 +185,8 @@ static bool in_cascade(const sweep *w, size_t i)
     return w->contacts.state[i]->c->fam->f->cascade;
 }
 
-/* Impacts one after the other, the fastest first, each together with the contacts that cannot open. Contacts
-   that are not part of a cascade are hit together. */
+/* One impact after the other, the fastest first; contacts that are always closed take part in each.  Impacts
+   of contacts that are not part of a cascade happen together. */
 static bool cascade(sweep *w)
 {
     enum { MOST = 1000 };
@@ -237,8 +238,8 @@ bool sweep_shock(sweep *w)
     return sweep_rates(w);
 }
 
-/* Is everything that contact i does until the end of the step part of a whole step? It is while a crowd
-   waits; contacts of followed islands are handled when these are followed. */
+/* Does a whole step decide all that contact i does until the end of the step?  It does while a crowd waits.
+   Islands that are followed beside the crowd meet their contacts later, when they are followed. */
 static bool at_once(const sweep *w, size_t i)
 {
     const island_parts *x = &w->policy.islands;
@@ -246,8 +247,8 @@ static bool at_once(const sweep *w, size_t i)
            (x->stage == STEP_CROWD && x->part[i] == PART_CALM);
 }
 
-/* Does contact i separate, or approach at a speed that the whole step handles? Most near contacts do, and
-   their normal rows are enough to decide it. */
+/* Does the gap of contact i open, or close at a speed that the whole step deals with?  That is so for most
+   contacts that are near, and their normal rows are enough to see it. */
 static bool stays_open(sweep *w, size_t i)
 {
     contact_state *k = w->contacts.state[i];
@@ -259,7 +260,7 @@ static bool stays_open(sweep *w, size_t i)
     return fabs(un) > w->contacts.table.tol_u[i];
 }
 
-/* Contacts within their tolerance close, with a shock if they approach above tolerance. */
+/* Contacts whose gaps are within their tolerance become closed; with a shock if their gaps are closing. */
 bool sweep_meet(sweep *w)
 {
     contact_table *t = &w->contacts.table;
@@ -281,7 +282,7 @@ bool sweep_meet(sweep *w)
         if (un > t->tol_u[i])
             continue;
         if (at_once(w, i) && w->t > 0 && un < -t->tol_u[i])
-            continue; /* the whole step includes its impact */
+            continue; /* its impact is part of the whole step */
         t->met[i] = any = true;
         hit |= un < -t->tol_u[i];
     }
@@ -299,8 +300,8 @@ bool sweep_meet(sweep *w)
     return !any || !w->contacts.read || sweep_rates(w);
 }
 
-/* ---- Gauss's principle: accelerations just after the current time, and their forces in rr ---- */
-/* For a single contact, columns and cone stay valid while nothing in them changes. */
+/* ---- Gauss's principle: accelerations just after the current time; the forces are in rr ---- */
+/* columns and cone of a single contact are reused while nothing in them changes */
 static bool gauss_alone(sweep *w, instant_t *x)
 {
     contact_state *k = w->hand.act[0];
@@ -328,7 +329,7 @@ static bool gauss_alone(sweep *w, instant_t *x)
     return sweep_solve_alone(w, true, w->hand.cone, w->acc);
 }
 
-/* Adds the adhesion of closed contacts to the accelerations. */
+/* adhesion of closed contacts, as accelerations */
 static void pull(sweep *w, double *acc)
 {
     for (int i = 0; i < w->hand.nact; i++) {
@@ -411,7 +412,7 @@ bool sweep_jam(sweep *w, double residual)
 }
 
 /* ---- continuing ---- */
-/* Rates of first-order dofs follow from the state; forces are evaluated for it. */
+/* rates of first-order dofs and all forces, recomputed from the state */
 bool sweep_rates(sweep *w)
 {
     system_at(w->s, w->t, w->q, w->v);
