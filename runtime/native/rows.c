@@ -1,4 +1,4 @@
-/* rows: of contacts, what their reactions do, and what counts as 0; part of what `cdl emit c` writes. */
+/* rows: rows of contacts, the effect of their reactions, and tolerances; part of what `cdl emit c` writes. */
 enum { GAP, BILATERAL, ALWAYS_CLOSED };
 
 static double most_of(double a, double b)
@@ -63,7 +63,7 @@ static double cancelled(double x, double change, double size)
     return change != 0 && fabs(sum) <= ROUND_70 * size ? 0 : sum;
 }
 
-/* one contact touches its own dofs alone */
+/* with one contact, only its own dofs */
 static void react_alone(const contact *c, bool local, const double *G, const double *r, double *x)
 {
     for (int k = 0; k < (local ? c->n : N); k++) {

@@ -15,7 +15,7 @@ typedef struct contact {
     double mu, e, normal, bias, slip_bias[ND + 1], show_force[ND * ND + 4];
 } contact;
 
-/* the run: size and weight of a step, its tolerance and end, how far samples are apart */
+/* the run: size and weight of a step, its tolerance and end, the distance of samples */
 typedef struct small_run {
     double h, theta, tolerance, end, apart;
 } small_run;
@@ -33,7 +33,7 @@ typedef struct small_sizes {
     double qmax[N], vmax[N], length[NF + 1], tol_gap[NC + 1], tol_u[NC + 1], tol_slip[NC + 1];
 } small_sizes;
 
-/* masses, the matrix of the step, and what reactions do to the rates by them */
+/* masses, the matrix of the step, and the change of the rates by unit reactions */
 typedef struct small_matrix {
     double masses[NM], inverse[NM];
     factor minv;
@@ -62,8 +62,8 @@ typedef struct cdl_model {
     int64_t step;
     double t, step_from, t1;
     double q[N], v[N], f[N], q1[N], v1[N], f1[N], acc[N];
-    bool fresh;      /* acc is that of now */
-    double drift[N]; /* what constant forces do to the rates in a step */
+    bool fresh;      /* acc is the current one */
+    double drift[N]; /* change of the rates in a step by constant forces */
     small_books books;
     small_sizes size;
     /* contacts: gaps, who is closed, forces of the last step, impulses since it began; of a shock */

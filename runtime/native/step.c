@@ -1,4 +1,4 @@
-/* step: the step of a small model, as a part of what `cdl emit c` writes; the library itself does not compile
+/* step: the step of a small model, a part of what `cdl emit c` writes; the library itself does not compile
    it. It takes the steps of `sweeping` for constant masses and contacts whose rows and laws never change, and
    gives the same bytes; each function names the one it stands for.  What comes before it in the file: sizes
    (N dofs, NC contacts ...), kernels, tables of contacts, and the sources of the contact laws and solvers. */
@@ -256,7 +256,7 @@ static double rounding(const cdl_model *w)
     return 0.5 * most;
 }
 
-/* contact_solve, as far as its plans go by active sets and Gauss-Seidel */
+/* contact_solve with two of its solvers: active sets and Gauss-Seidel */
 static bool problem_solve(cdl_model *w, contact_problem *p)
 {
     p->fine = reaction_fine(w->run.tolerance);
@@ -1108,7 +1108,7 @@ static bool plain_one(cdl_model *w, double end)
 #endif
 
 /* ---- what a user calls ---- */
-/* One step of the run.  0: taken; 1: the run is over; 2: the step is not one for this file, see
+/* One step of the run.  0: taken; 1: the run is over; 2: this file cannot take the step, see
    cdl_model_why. */
 int cdl_model_step(cdl_model *w)
 {
