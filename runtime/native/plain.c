@@ -164,7 +164,7 @@ PLAIN_INLINE void plain_free(const cdl_model *w, double t1, double early, double
         end->v[i] = now->v[i] + PLAIN_INVERSE(w, mean, i);
 }
 
-/* Updates the forces from positions with constant rates to the actual ones. */
+/* f, from positions with constant rates to those that the rates lead to */
 PLAIN_INLINE void plain_follows(const cdl_model *w, const plain_state *now, plain_state *end, const double *x)
 {
     double change[N];
@@ -295,7 +295,7 @@ PLAIN_LOOP int64_t plain_flight(cdl_model *w, plain_state *at, double *t, int64_
         time = to;
         done++;
         if (grown) {
-            const plain_state copy = now; /* functions need a copy in memory */
+            const plain_state copy = now; /* its address is passed on */
             plain_sizes(w, &copy);
             memcpy(qmax, w->size.qmax, sizeof qmax);
             memcpy(vmax, w->size.vmax, sizeof vmax);

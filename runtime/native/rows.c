@@ -63,7 +63,7 @@ static double cancelled(double x, double change, double size)
     return change != 0 && fabs(sum) <= ROUND_70 * size ? 0 : sum;
 }
 
-/* A single contact changes only its own dofs. */
+/* with one contact, only its own dofs */
 static void react_alone(const contact *c, bool local, const double *G, const double *r, double *x)
 {
     for (int k = 0; k < (local ? c->n : N); k++) {

@@ -15,7 +15,7 @@ typedef struct contact {
     double mu, e, normal, bias, slip_bias[ND + 1], show_force[ND * ND + 4];
 } contact;
 
-/* Data of the run: length and weight of a step, tolerance, end, time between samples. */
+/* the run: size and weight of a step, its tolerance and end, the distance of samples */
 typedef struct small_run {
     double h, theta, tolerance, end, apart;
 } small_run;
@@ -34,7 +34,7 @@ typedef struct small_sizes {
     double qmax[N], vmax[N], length[NF + 1], tol_gap[NC + 1], tol_u[NC + 1], tol_slip[NC + 1];
 } small_sizes;
 
-/* Masses, the matrix of the step, and the change of the rates by unit reactions. */
+/* masses, the matrix of the step, and the change of the rates by unit reactions */
 typedef struct small_matrix {
     double masses[NM], inverse[NM];
     factor minv;
@@ -63,8 +63,8 @@ typedef struct cdl_model {
     int64_t step;
     double t, step_from, t1;
     double q[N], v[N], f[N], q1[N], v1[N], f1[N], acc[N];
-    bool fresh;      /* acc belongs to the current state */
-    double drift[N]; /* change of the rates by constant forces in a step */
+    bool fresh;      /* acc is the current one */
+    double drift[N]; /* change of the rates in a step by constant forces */
     small_books books;
     small_sizes size;
     /* Contacts: gaps, closed ones, forces of the last step, impulses since its start; data of a shock. */

@@ -1,8 +1,7 @@
-/* step: the step of a small model, as a part of what `cdl emit c` writes; the library itself does not compile
-   it. It takes the steps of `sweeping` for constant masses and contacts with constant rows and laws, and
-   gives the same bytes; each comment names the function of the library that it corresponds to. In the file it
-   is preceded by: sizes (N dofs, NC contacts ...), kernels, tables of contacts, and the sources of contact
-   laws and solvers. */
+/* step: the step of a small model, a part of what `cdl emit c` writes; the library itself does not compile
+   it. It takes the steps of `sweeping` for constant masses and contacts whose rows and laws never change, and
+   gives the same bytes; each function names the one it stands for.  What comes before it in the file: sizes
+   (N dofs, NC contacts ...), kernels, tables of contacts, and the sources of the contact laws and solvers. */
 
 enum { MOST_HITS = 10, MOST_AGAIN = 24, MOST_CUTS = 64, MANY_CUTS = 10000, ROOM = 24 };
 
@@ -257,7 +256,7 @@ static double rounding(const cdl_model *w)
     return 0.5 * most;
 }
 
-/* contact_solve, as far as its plans use active sets and Gauss-Seidel. */
+/* contact_solve with two of its solvers: active sets and Gauss-Seidel */
 static bool problem_solve(cdl_model *w, contact_problem *p)
 {
     p->fine = reaction_fine(w->run.tolerance);
@@ -1109,7 +1108,8 @@ static bool plain_one(cdl_model *w, double end)
 #endif
 
 /* ---- functions for users ---- */
-/* One step of the run. 0: taken; 1: the run is over; 2: this file cannot take the step, see cdl_model_why. */
+/* One step of the run.  0: taken; 1: the run is over; 2: this file cannot take the step, see
+   cdl_model_why. */
 int cdl_model_step(cdl_model *w)
 {
     if (w->stopped || w->step >= STEPS)
