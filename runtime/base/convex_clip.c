@@ -40,7 +40,7 @@ int clip_side(const clip_point *in, int n, int room, const double *side, double 
     return count;
 }
 
-/* a point beside another one, in a plane */
+/* from point j to point i, in the plane across the normal */
 static void beside(const clip_point *p, int i, int j, const double *normal, double *d)
 {
     sub(d, p[i].x, p[j].x);
@@ -64,8 +64,8 @@ static double area_of(const clip_point *p, int i, int j, int k, const double *no
     return dot(c, normal);
 }
 
-/* What a point adds to those that are taken, `same` and less of it is nothing: its distance, or the area
-   beyond their line or their triangle. */
+/* How much a point adds to those that are taken: its distance, or the area beyond their line or their
+   triangle.  `same` or less counts as nothing. */
 static double adds(const clip_point *p, int i, const int *taken, int n, const double *normal, double same)
 {
     double most = 0;
@@ -82,9 +82,9 @@ static double adds(const clip_point *p, int i, const int *taken, int n, const do
     return most > same * same ? most : 0;
 }
 
-/* The point to take next: the one that adds most, so that points between corners are taken last, which
-   rounding puts here and there.  The first one is the nearest, of several that one which is furthest from the
-   middle of all. */
+/* The point to take next: the one that adds most.  Points between corners add little and are taken last, as
+   rounding decides where they lie.  The first one is the nearest; if there are several, the one furthest from
+   the middle of all. */
 int point_next(const clip_point *p, int n, const int *taken, int ntaken, const double *normal, double same)
 {
     int best = -1;

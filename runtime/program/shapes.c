@@ -66,7 +66,8 @@ static bool hulls_make(shapes *w, arena *a, size_t k)
     return all;
 }
 
-/* numbers for all pairs stored in results: those of listed pairs come after the others */
+/* How many numbers results keep for the families before `end`: those of listed pairs come after all others.
+ */
 static size_t kept_numbers(const program *p, const contact_family *end)
 {
     size_t n = (size_t)p->shapes.nfeature;
@@ -156,7 +157,7 @@ void shapes_place(shapes *w, const inputs *in)
     }
 }
 
-/* upper bound for its points: the motion of its middle, and the change of the arm by the matrix */
+/* how far a point of it moves at most: the way of its middle, and the change of its matrix times its reach */
 static double way_between(const convex *c, const body_pose *a, const body_pose *b)
 {
     double far = 0, turn = 0, arm = c->reach;
@@ -191,8 +192,8 @@ typedef struct {
 
 enum { NOTHING = -1 }; /* id of a point that never touches */
 
-/* such a point where a body is curved: what its round reaches across a direction of its own counts on the
-   other side */
+/* A point that never touches where a body is curved: its round is counted with the other sign, so that the
+   gap stays larger than both bodies. */
 static feature nothing_curved(const body_pair *b)
 {
     bool of_x = !b->y->curved;
@@ -224,7 +225,7 @@ static feature nothing_curved(const body_pair *b)
     return f;
 }
 
-/* a point that never touches: bodies with room between them */
+/* A point that never touches: negative radii keep its gap larger than both bodies. */
 static feature nothing(const body_pair *b)
 {
     feature f;
@@ -388,7 +389,7 @@ void shapes_hold(shapes *w, const contact_family *f, const int32_t *index, int p
     point_hold(w, &b, point, what);
 }
 
-/* the same where a body is curved */
+/* The normal of what is held where a body is curved, in space; false: it turns with the bodies. */
 static bool curved_normal(const body_pair *b, const double *held, double *n)
 {
     enum { N = 6, S = 9, OF_A = 15 };
