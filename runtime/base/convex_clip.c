@@ -40,7 +40,7 @@ int clip_side(const clip_point *in, int n, int room, const double *side, double 
     return count;
 }
 
-/* The vector between two points, projected onto a plane. */
+/* from point j to point i, in the plane across the normal */
 static void beside(const clip_point *p, int i, int j, const double *normal, double *d)
 {
     sub(d, p[i].x, p[j].x);
@@ -64,8 +64,8 @@ static double area_of(const clip_point *p, int i, int j, int k, const double *no
     return dot(c, normal);
 }
 
-/* The gain of adding a point to those that are taken: its distance, or the area beyond their line or their
-   triangle; 0 within a distance of `same`. */
+/* How much a point adds to those that are taken: its distance, or the area beyond their line or their
+   triangle.  `same` or less counts as nothing. */
 static double adds(const clip_point *p, int i, const int *taken, int n, const double *normal, double same)
 {
     double most = 0;
@@ -82,9 +82,9 @@ static double adds(const clip_point *p, int i, const int *taken, int n, const do
     return most > same * same ? most : 0;
 }
 
-/* The point to take next: the one with the largest gain, so that points between corners, which rounding may
-   or may not produce, come last. The first one is the nearest; of several equally near ones, the one farthest
-   from the middle of all. */
+/* The point to take next: the one that adds most.  Points between corners add little and are taken last, as
+   rounding decides where they lie.  The first one is the nearest; if there are several, the one furthest from
+   the middle of all. */
 int point_next(const clip_point *p, int n, const int *taken, int ntaken, const double *normal, double same)
 {
     int best = -1;

@@ -1,6 +1,8 @@
-/* penalty_dynamics: contacts as unilateral springs and dashpots, friction regularised at small slip speeds:
-   rn = max(0, -k gap - c gap'), rt = -mu rn s / sqrt(|s|^2 + vs^2). Integrated by TR-BDF2 (order 2, L-stable,
-   embedded error estimate of order 3) with Newton's method in each stage and step control. */
+/* penalty_dynamics: contacts as unilateral springs and dashpots, friction regularised over a small slip
+   speed: rn = max(0, -k gap - c gap'),      rt = -mu rn s / sqrt(|s|^2 + vs^2). Integrated by TR-BDF2 (order
+   2, L-stable, embedded error of order 3) with Newton in each stage and control of the step.  Of two shapes
+   each point that may touch is a spring; what touches is held during a step, so that its forces are smooth.
+ */
 #include <math.h>
 #include <string.h>
 #include "instant.h"
@@ -624,7 +626,6 @@ static void contact_goes_on(spring *first, int slots, const bool *anew, spring *
         x->since = was->since;
         x->pre = was->pre;
         x->impulse = was->impulse;
-        x->left = NAN;
         was->closed = false;
         return;
     }
@@ -660,8 +661,10 @@ static bool pair_change(pen *w, spring *first)
             x->c_damp = damping;
         }
         x->on = spring_push(x, contact_gap_rate(x->c, v)) > 0;
-        if (x->on)
-            contact_goes_on(first, slots, anew, x);
+        if (!x->on)
+            continue;
+        x->left = NAN;
+        contact_goes_on(first, slots, anew, x);
     }
     return true;
 }
@@ -1147,6 +1150,10 @@ static void spring_keep(spring *x, run_state *s)
     state_flags(s, "on", &x->on, 1);
     state_flags(s, "closed", &x->closed, 1);
     state_flags(s, "idle", &x->idle, 1);
+    contact *c = x->c;
+    state_int(s, "directions", &c->d, 0, c->fam->d);
+    if (c->show) /* across a normal that turns they go on from those of the step before */
+        state_f64(s, "shown", c->show, (size_t)c->fam->d * (size_t)c->fam->shown);
 }
 
 /* Forces, rows and factors are recomputed in each step, so they are not stored. */

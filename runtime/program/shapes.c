@@ -66,7 +66,8 @@ static bool hulls_make(shapes *w, arena *a, size_t k)
     return all;
 }
 
-/* numbers for all pairs stored in results: those of listed pairs come after the others */
+/* How many numbers results keep for the families before `end`: those of listed pairs come after all others.
+ */
 static size_t kept_numbers(const program *p, const contact_family *end)
 {
     size_t n = (size_t)p->shapes.nfeature;
@@ -156,8 +157,7 @@ void shapes_place(shapes *w, const inputs *in)
     }
 }
 
-/* Upper bound for its points: the motion of its middle, plus the change of the rotation matrix times the arm.
- */
+/* how far a point of it moves at most: the way of its middle, and the change of its matrix times its reach */
 static double way_between(const convex *c, const body_pose *a, const body_pose *b)
 {
     double far = 0, turn = 0, arm = c->reach;
@@ -192,8 +192,8 @@ typedef struct {
 
 enum { NOTHING = -1 }; /* id of a point that never touches */
 
-/* Such a point if a body is curved: the extent of its added shape along one of its own directions is added on
-   the other side. */
+/* A point that never touches where a body is curved: its round is counted with the other sign, so that the
+   gap stays larger than both bodies. */
 static feature nothing_curved(const body_pair *b)
 {
     bool of_x = !b->y->curved;
@@ -225,7 +225,7 @@ static feature nothing_curved(const body_pair *b)
     return f;
 }
 
-/* A point that never touches: bodies with a large distance. */
+/* A point that never touches: negative radii keep its gap larger than both bodies. */
 static feature nothing(const body_pair *b)
 {
     feature f;
@@ -389,7 +389,7 @@ void shapes_hold(shapes *w, const contact_family *f, const int32_t *index, int p
     point_hold(w, &b, point, what);
 }
 
-/* The same if a body is curved. */
+/* The normal of what is held where a body is curved, in space; false: it turns with the bodies. */
 static bool curved_normal(const body_pair *b, const double *held, double *n)
 {
     enum { N = 6, S = 9, OF_A = 15 };

@@ -164,7 +164,7 @@ model falls {
     shape table: box([-9, -9, -9], [9, 9, 0])
     constraint on: b.hull.gap(table) >= 0 { friction = coulomb(0.4) }
 }
-run falls for 0.4 with penalty()
+run falls for 0.4 with penalty(tolerance = 1e-4)
 save t, b.p, b.A', energy, dissipated, on.gap, on.rn { file = "out.csv" }
 measure n = count(on.impacts), p = power_balance, r = residual, d = max_penetration, points = on.points.rn
 CDL
