@@ -16,12 +16,20 @@ typedef struct touching {
     mpair pair;
 } touching;
 
+/* A model as a part names it. */
+typedef struct model_use {
+    const ast *name;
+    value model;
+} model_use;
+
 typedef struct elab {
     model *m;
     evaluator ev;
     const override *set;
     size_t nset;
-    vec(mclass *) found;      /* in the order of discovery */
+    vec(mclass *) found;  /* in the order of discovery */
+    vec(mclass *) probes; /* a class for each model that is used as a part */
+    vec(model_use) uses;
     const struct nest *loops; /* around the current statement */
     /* the first energy with a dimension: the others have the same */
     const ast *energy;

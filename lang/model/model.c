@@ -306,7 +306,9 @@ static void mark_sizes(elab *e, mclass *c, const ast *x)
 
 /* ---- classes ---- */
 
-static mclass *class_new(elab *e, const ast *decl, scope *outer)
+static void mark_arguments(elab *e, mclass *c);
+
+static mclass *class_declared(elab *e, const ast *decl, scope *outer)
 {
     model *m = e->m;
     mclass *c = arena_make(m->a, mclass);
@@ -321,6 +323,60 @@ static mclass *class_new(elab *e, const ast *decl, scope *outer)
         mark_sizes(e, c, decl->kid[i]);
     work_of(c)->own = class_scope_new(e, c, (address){ 0 }, true);
     return c;
+}
+
+static mclass *class_new(elab *e, const ast *decl, scope *outer)
+{
+    mclass *c = class_declared(e, decl, outer);
+    mark_arguments(e, c);
+    return c;
+}
+
+/* A class that shows which parameters of a model are structural. */
+static mclass *probe_of(elab *e, const value *of)
+{
+    for (size_t i = 0; i < e->probes.n; i++)
+        if (e->probes.at[i]->decl == of->fn.fn && e->probes.at[i]->outer == of->fn.in)
+            return e->probes.at[i];
+    mclass *c = class_declared(e, of->fn.fn, of->fn.in);
+    *vec_push(e->m->a, &e->probes) = c; /* known before its parts are, which may be of the same model */
+    mark_arguments(e, c);
+    return c;
+}
+
+static value model_named(elab *e, mclass *c, const ast *name)
+{
+    value v = eval_keep(&e->ev, c->outer, name);
+    if (v.kind == V_MODEL || v.kind == V_ERROR)
+        return v;
+    diag_error(e->m->d, DIAG_TYPE, name->at, "'%s' is %s, not a model", name->name, v_kind_text(e->m->a, &v));
+    return v_error();
+}
+
+/* Each name is looked up once, so that a mistake is reported once. */
+static value find_model(elab *e, mclass *c, const ast *name)
+{
+    for (size_t i = 0; i < e->uses.n; i++)
+        if (e->uses.at[i].name == name)
+            return e->uses.at[i].model;
+    value v = model_named(e, c, name);
+    *vec_push(e->m->a, &e->uses) = (model_use){ .name = name, .model = v };
+    return v;
+}
+
+/* Parameters of c are structural if sizes in its parts depend on them. */
+static void mark_arguments(elab *e, mclass *c)
+{
+    for (size_t i = 0; i < c->parts.n; i++) {
+        const ast *s = c->parts.at[i]->decl, *args = s->kid[2];
+        value of = find_model(e, c, s->kid[1]);
+        const mclass *probe = of.kind == V_MODEL ? probe_of(e, &of) : NULL;
+        for (uint32_t k = 0; probe && k < args->n; k++) {
+            const mdecl *d = args->kid[k]->kind == AST_ARG ? class_find(probe, args->kid[k]->name) : NULL;
+            if (d && d->kind == DECL_PARAM && d->param->structural)
+                mark_names(e, c, args->kid[k]->kid[0], 0);
+        }
+    }
 }
 
 /* sets the structural parameters: an override, an argument, or the default */
@@ -381,15 +437,6 @@ static mclass *class_for(elab *e, const ast *decl, scope *outer, const override 
 
 /* ---- parts ---- */
 
-static value find_model(elab *e, mclass *c, const ast *name)
-{
-    value v = eval_keep(&e->ev, c->outer, name);
-    if (v.kind == V_MODEL || v.kind == V_ERROR)
-        return v;
-    diag_error(e->m->d, DIAG_TYPE, name->at, "'%s' is %s, not a model", name->name, v_kind_text(e->m->a, &v));
-    return v_error();
-}
-
 enum { MAX_DOFS = 10000000 }; /* limits for a check in seconds and a run in the memory of a workstation */
 
 /* the first value of an index and how many there are */
@@ -447,7 +494,7 @@ static void part_discover(elab *e, mclass *c, mpart *p)
             diag_second(e->m->d, d, e->found.at[i]->decl->name_at, "declared here");
             return;
         }
-    mclass *probe = class_new(e, mv.fn.fn, mv.fn.in); /* to learn which parameters are structural */
+    mclass *probe = probe_of(e, &mv);
     override *set = arena_array(e->m->a, override, args->n + 1);
     size_t nset = 0;
     for (uint32_t i = 0; i < args->n; i++) {
