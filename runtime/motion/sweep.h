@@ -596,6 +596,8 @@ bool sweep_forgets(const program *p); /* does each step begin without the pivots
 bool sweep_may_close(const sweep *w, size_t i, double h);
 bool sweep_whole(sweep *w, double h); /* a trial step that includes impacts */
 void sweep_whole_end(sweep *w);
+/* Is this energy, gained in the step, more than rounding of the energy of the motion? */
+bool sweep_whole_gained(const sweep *w, double gain);
 bool sweep_whole_positions(sweep *w, double h); /* positions at the end: q1 and gaps */
 void sweep_whole_account(sweep *w, double h);
 double sweep_micro_time(const sweep *w,

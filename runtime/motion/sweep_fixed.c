@@ -299,7 +299,7 @@ static void fixed_positions(sweep *w, double h)
             no_gain(w, &look, rate);
     }
     double given, gain = gain_of(w, rate, led ? lost_by_end(w) : 0, &given);
-    if (gain > 0) {
+    if (sweep_whole_gained(w, gain)) {
         all_by_end(w, rate);
         deep = positions_by(w, h, least, true);
         gain = gain_of(w, rate, lost_by_end(w), &given);

@@ -655,10 +655,8 @@ void sweep_whole_open(sweep *w)
     no_overlaps_left(w);
 }
 
-/* Energy gained in the step that is more than rounding of the energy of the motion. */
-static bool gained(const sweep *w)
+bool sweep_whole_gained(const sweep *w, double gain)
 {
-    double gain = w->account.gain;
     return gain > 0 && gain > ROUND_500 * (mass_norm2(w->s, w->M, w->v) + mass_norm2(w->s, w->M, w->v1));
 }
 
@@ -682,7 +680,7 @@ bool sweep_whole_positions(sweep *w, double h)
     w->account.gain_known = free;
     if (free)
         w->account.gain = contacts_gain(w, false, &w->account.given);
-    if (free && gained(w))
+    if (free && sweep_whole_gained(w, w->account.gain))
         all_by_end(w, h);
     sweep_whole_open(w);
     return true;
