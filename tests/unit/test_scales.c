@@ -47,6 +47,7 @@ static const struct exception {
     { "rod_capstan.cdl", 0, NAN, "", LONG },
     { "capstan.cdl", 0, NAN, "", LONG },
     { "plectoneme.cdl", 0, NAN, "", LONG },
+    { "rod_line.cdl", 0, NAN, "", LONG },
 };
 /* Equilibria of rods are found to 1e-8 of their forces; buckled states and double roots amplify this error.
  */
@@ -60,8 +61,9 @@ enum { RUNS_OF_A_FILE = 6 }; /* unless it is named */
 typedef struct file_state {
     const char *name;
     bool named;
-    int runs, compared, failed, left; /* left: runs that were not compared, because there are many */
-    const struct exception *apart;    /* of the current run */
+    int runs, compared, failed;
+    bool left;                     /* later runs are left out, because there are many */
+    const struct exception *apart; /* of the current run */
 } file_state;
 static file_state now;
 
@@ -457,13 +459,11 @@ static void run_twice(const program *p, const run_options *o, results *r)
     const backend *b = r->backend ? __real_backend_find(r->backend) : last_backend;
     last_backend = b;
     double began = seconds();
+    if (r->backend && now.runs >= RUNS_OF_A_FILE && !now.named)
+        now.left = true;
     b->run(p, o, r);
-    if (!r->backend)
+    if (!r->backend || now.left)
         return;
-    if (now.runs >= RUNS_OF_A_FILE && !now.named) {
-        now.left++;
-        return;
-    }
     now.apart = exception_of(now.name, ++now.runs);
     tolerance = now.apart ? now.apart->tolerance : p->rod ? RODS : SAME;
     if (now.apart && now.apart->why == LONG)
@@ -523,6 +523,13 @@ static void err(void *ud, const char *t, size_t n)
         fwrite(t, 1, n, stderr);
 }
 
+/* what is not compared is not run */
+static int enough(void *ud)
+{
+    (void)ud;
+    return now.left;
+}
+
 static int failures;
 
 static void file_test(const char *path, const char *name, bool named)
@@ -533,7 +540,7 @@ static void file_test(const char *path, const char *name, bool named)
         return;
     }
     cdl *s = cdl_new(NULL);
-    cdl_set_callbacks(s, &(cdl_callbacks){ .err = err });
+    cdl_set_callbacks(s, &(cdl_callbacks){ .err = err, .interrupted = enough });
     cdl_set(s, "manifest", "no");
     cdl_set(s, "allow-outside", "yes");
     const char *seed = getenv("CDL_SCALES_SEED");
@@ -545,7 +552,7 @@ static void file_test(const char *path, const char *name, bool named)
     failures += now.failed;
     printf("%s %s: %d runs in other units\n", now.failed ? "not ok" : "ok", name, now.compared);
     if (now.left)
-        printf("# %d more runs of it were left out\n", now.left);
+        printf("# later runs of it were left out\n");
     if (getenv("CDL_SCALES_ALL"))
         printf("# %.2f s\n", seconds() - began);
     fflush(stdout);
