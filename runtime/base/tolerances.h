@@ -414,13 +414,14 @@
 #define SHIFT_STRONG     1e3   /* of the least shift: increments say little about the distance to go */
 #define DIRECTION_NEW    1e-6  /* of a direction: what is left of it beside the known ones */
 #define ROLL_MOMENT      1e-6  /* of EI/L: a roll that is held takes a moment */
-#define CRITICAL_END     1e-8  /* of an interval of loads: the critical one in it is found */
+#define CRITICAL_END     1e-10 /* of the load: rounding of the tangent decides about the rest */
 #define CRITICAL_SAME    1e-5  /* of the way between its ends: they are on one branch */
 #define CRITICAL_REACH   1e-7  /* of the length: ends that are the same state, to what Newton leaves */
 #define CRITICAL_ENERGY  1e-9  /* of the energy: the same but for a motion that costs nothing */
 #define CRITICAL_NEAR    1e-2  /* of the eigenvalues at the ends: left where one passes zero */
 #define CRITICAL_ZERO    1e-6  /* of them: so near to zero that Newton leaves the branch */
 #define CRITICAL_BOTH    1e-6  /* of a load: what rounding parts equal eigenvalues by */
+#define CRITICAL_PAIR    1e-5  /* the same where moments have no energy */
 #define CRITICAL_LOOSE   1e-3  /* the same where some motion costs nothing */
 #define CRITICAL_FLAT    1e2   /* of the small shift: less than the stiffness of a rod that stands */
 #define SHIFT_ROUNDED    2e-14 /* of EA/d^2, d between nodes: a hundred roundings of the stiffest motions */
@@ -431,6 +432,7 @@
 #define FLOW_REST     2e-2
 #define DISTURBANCE   1e-3 /* of the length: sideways, to leave an unstable state */
 #define PAIR_REAL     1e-3 /* of an eigenvalue: rounding makes a pair of two that are equal */
+#define PAIR_ROUNDED  1e-6 /* of the largest eigenvalue found: the same for a pair near zero */
 #define SHIFT_SMALL   1e-2 /* of EI/L^2: a bedding that holds free motions and does not count */
 #define SHIFT_LOOK    1e-4 /* of that, where none is free and stability is looked at */
 #define ARC_SHORTEST  1e-7 /* steps along a branch, in its metric: given up */

@@ -23,6 +23,8 @@ typedef struct interval {
     bool loose; /* some motion costs nothing, and what rounding makes of that does not count */
     int idle;   /* so many of them, at the first load */
     place a, b;
+    int last;      /* mark at the end of the step */
+    double beyond; /* the first load found from which on that is the mark */
 } interval;
 
 static place place_new(rod_work *w)
@@ -83,9 +85,8 @@ static void narrow(interval *i, double far)
 {
     enum { LOOK = 10, MOST = 60, TOUCH = 24, FAILS = 4 };
     static const double part[FAILS] = { 0.5, 0.3, 0.7, 0.1 };
-    double least = CRITICAL_END * (i->b.t - i->a.t);
     int fails = 0, steps = i->touch ? TOUCH : MOST, may = i->touch ? 1 : FAILS;
-    for (int k = 0; k < steps && i->b.t - i->a.t > least && fails < may; k++) {
+    for (int k = 0; k < steps && i->b.t - i->a.t > CRITICAL_END * fabs(i->b.t) && fails < may; k++) {
         double t = i->a.t + part[fails] * (i->b.t - i->a.t), nearest;
         place_between(i, part[fails]);
         if (!rod_step(i->w, t, 1, BY_NEWTON)) {
@@ -94,6 +95,8 @@ static void narrow(interval *i, double far)
         }
         int mark = mark_of(i, t, &nearest);
         place_keep(i, mark == i->a.mark ? &i->a : &i->b, t, mark, nearest);
+        if (mark == i->last)
+            i->beyond = t;
         fails = 0;
         if (k == LOOK && i->by == BY_ENERGY && !i->loose &&
             rod_distance(i->w, mark == i->a.mark ? i->b.pos : i->a.pos,
@@ -142,27 +145,35 @@ static bool passes_zero(interval *i, double far, double nearest)
     return on_one_branch(i, far) || ends_there(i);
 }
 
-/* The loads in the interval, one after the other.  Eigenvalues that pass zero together count once: rounding
- * may part them a little, and where no state is found between them and the next load, what is left is theirs.
- */
+/* loads that are no further apart than this count once: rounding may part them so far */
+static double together(const interval *i, double load)
+{
+    double part = i->loose ? CRITICAL_LOOSE : i->by == BY_NUMBER ? CRITICAL_PAIR : CRITICAL_BOTH;
+    return part * fabs(load);
+}
+
+/* The loads in the interval, one after the other.  Eigenvalues that pass zero together count once.  The
+ * search ends where nothing changes any more beyond them: between them Newton's method may go anywhere. */
 static void list(interval *i, rod_path *p)
 {
     place end = i->b, mid = place_new(i->w);
     double known = -INFINITY;
+    i->last = end.mark;
     for (bool more = true; more && p->ncritical < ROD_CRITICAL;) {
         place_back(i, &end);
         double far = rod_distance(i->w, i->a.pos, i->a.rot), nearest = fmax(i->a.near, end.near);
         i->b = mid;
         place_keep(i, &i->b, end.t, end.mark, end.near);
+        i->beyond = end.t;
         narrow(i, far);
         bool passed = passes_zero(i, far, nearest);
         if (passed && i->a.t > known) {
             p->critical[p->ncritical++] = (i->a.t + i->b.t) / 2;
-            known = i->b.t + (i->loose ? CRITICAL_LOOSE : CRITICAL_BOTH) * fabs(i->b.t);
+            known = i->b.t + together(i, i->b.t);
         }
         /* behind a place where Newton's method went over lie the loads of another branch */
         more = i->by != BY_SIGN && !i->touch && (passed || i->by == BY_NUMBER) && i->b.mark != end.mark &&
-               i->b.t > i->a.t && !rod_interrupted(i->w);
+               i->beyond > known && i->b.t > i->a.t && !rod_interrupted(i->w);
         place_back(i, &i->b);
         place_keep(i, &i->a, i->b.t, i->b.mark, i->b.near);
     }

@@ -384,12 +384,19 @@ int rod_negative(rod_work *w, double *least)
             for (int i = 0; i < n; i++)
                 H[a * m + b] += X[a * n + i] * Y[b * n + i];
         }
-    double work[8 * NEAR];
+    double work[8 * NEAR], small = INFINITY;
     bool ok = eigenvalues(m, H, re, im, work);
     for (int i = 0; ok && i < m; i++) {
-        far = fmax(far, hypot(re[i], im[i]));
-        /* rounding turns two equal eigenvalues into a complex pair */
-        bad += re[i] < 0 && fabs(im[i]) < -PAIR_REAL * re[i];
+        double size = hypot(re[i], im[i]);
+        far = fmax(far, size);
+        small = fmin(small, size);
+    }
+    /* Rounding turns two equal eigenvalues into a complex pair.  Those of H are the inverse ones: that of
+     * `small` is the largest found, and near zero an imaginary part counts beside it. */
+    for (int i = 0; ok && i < m; i++) {
+        double size = hypot(re[i], im[i]);
+        bad += re[i] < 0 &&
+               (fabs(im[i]) < -PAIR_REAL * re[i] || fabs(im[i]) * small < PAIR_ROUNDED * size * size);
     }
     *least = far > 0 ? 1 / far : INFINITY;
     arena_release(w->tmp, mark);
