@@ -35,6 +35,7 @@ struct balance {
     /* jolt: impulses, on the rows at the time of the impact, extrapolated from each end */
     gate_sum jolt[2], rate;
     gate_sum jolt_end[2];              /* the same, on the rows at the ends */
+    gate_sum followed;                 /* the same, on the rows along a path, see between_hits */
     bool hit;                          /* the current step contains impacts; otherwise jolts do not count */
     gate_sum acted;                    /* temporary: one sum */
     double *change, *q, *v, *diagonal; /* temporary, nq numbers each */
@@ -116,6 +117,7 @@ balance *balance_new(gate *g, results *r, arena *a)
     }
     b->rate = sum_new(a, p->nq);
     b->acted = sum_new(a, p->nq);
+    b->followed = sum_new(a, p->nq);
     double **room[] = { &b->change, &b->q, &b->v, &b->diagonal, &b->fast };
     for (size_t k = 0; k < sizeof room / sizeof *room; k++)
         *room[k] = arena_array(a, double, (size_t)p->nq);
@@ -533,39 +535,130 @@ static void rates_over(balance *b, const one_hit *x, double sign)
     instant_reach(b);
 }
 
-/* with the rates at hand */
-static void go_on(balance *b, double from, double to)
+/* A path through a step, from one of its ends. */
+typedef struct path {
+    const one_hit *all; /* the impacts in the step, in order */
+    size_t n;
+    int64_t at;   /* the sample at the end of the step */
+    bool forces;  /* rates follow from forces: the masses couple no dofs */
+    bool presses; /* and from reactions */
+} path;
+
+/* The part of the step over which a stored reaction acts; 0: not at time t. A contact that did not push at
+   the start of the step pushes after its first impact. */
+static double part_pushed(const balance *b, const path *f, size_t c, int64_t m, double t)
 {
+    const results *r = b->r;
+    const contact_result *x = &r->contact[c];
+    double h = r->t[f->at] - r->t[f->at - 1];
+    if (x->rn[(f->at - 1) * x->members + m] != 0)
+        return 1;
+    for (size_t k = 0; k < f->n; k++)
+        if (f->all[k].c == c && f->all[k].what->member == m)
+            return t > f->all[k].t ? (r->t[f->at] - f->all[k].t) / h : 0;
+    return 1;
+}
+
+/* Adds forces and the reactions that act at t, on the rows of the current state. */
+static void forces_at(balance *b, const path *f, double t)
+{
+    const results *r = b->r;
+    sum_clear(&b->acted, r->prog->nq);
+    gate_force(b->g, &b->acted);
+    for (size_t c = 0; f->presses && c < r->prog->ncontact; c++) {
+        const contact_result *x = &r->contact[c];
+        for (int64_t m = 0; x->kept && m < x->members; m++) {
+            size_t place = (size_t)(f->at * x->members + m), ns = (size_t)x->nslip;
+            const double *rt = any_of(x->rt + place * ns, ns) ? x->rt + place * ns : NULL;
+            double part = x->rn[place] != 0 || rt ? part_pushed(b, f, c, m, t) : 0;
+            if (part > 0)
+                gate_react(b->g, c, m, x->rn[place] / part, rt, &b->acted);
+        }
+    }
+}
+
+/* Moves the state from one time to another, by the rates at hand and the forces. */
+static void go_on(balance *b, const path *f, double from, double to)
+{
+    double step = to - from;
+    if (f->forces)
+        forces_at(b, f, 0.5 * (from + to));
     for (int i = 0; i < b->r->prog->nq; i++) {
         bool turns = b->r->prog->rotations.n && turns_of(b->r->prog, i) >= 0;
-        b->q[i] += turns ? 0 : (to - from) * b->v[i];
+        double by = f->forces && b->diagonal[i] > 0 ? step * b->acted.at[i] / b->diagonal[i] : 0;
+        b->q[i] += turns ? 0 : step * (b->v[i] + 0.5 * by);
+        b->v[i] += first_order(b->r->prog, i) ? 0 : by;
     }
     gate_at(b->g, to, b->q, b->v);
 }
 
+/* Does the mass matrix couple no dofs? */
+static bool uncoupled(balance *b)
+{
+    int nq = b->r->prog->nq;
+    for (int i = 0; i < nq; i++)
+        b->fast[i] = 1;
+    sum_clear(&b->rate, nq);
+    gate_mass_times(b->g, b->fast, &b->rate);
+    for (int i = 0; i < nq; i++)
+        if (b->rate.size[i] > (1 + ROUND_20) * fabs(b->diagonal[i]))
+            return false;
+    return true;
+}
+
+/* Follows a path from one end, and extends forces, rows and masses by what they are on it. jolts: impulses on
+   the rows where they acted. */
+static void follow(balance *b, const path *f, int end, gate_sum *jolts)
+{
+    const results *r = b->r;
+    int nq = r->prog->nq;
+    int64_t sample = f->at - 1 + end;
+    double now = r->t[sample], h = r->t[f->at] - r->t[f->at - 1];
+    memcpy(b->q, r->q + sample * nq, (size_t)nq * sizeof *b->q);
+    memcpy(b->v, r->v + sample * nq, (size_t)nq * sizeof *b->v);
+    gate_at(b->g, now, b->q, b->v);
+    sum_clear(jolts, nq);
+    for (size_t k = 0; k < f->n; k++) {
+        const one_hit *x = &f->all[end ? f->n - 1 - k : k];
+        go_on(b, f, now, x->t);
+        push_reach(b, f->at);
+        gate_react(b->g, x->c, x->what->member, x->what->impulse / h, NULL, jolts);
+        rates_over(b, x, end ? -1 : 1);
+        now = x->t;
+    }
+}
+
+static void masses_at(balance *b, int64_t at)
+{
+    const results *r = b->r;
+    int nq = r->prog->nq;
+    gate_at(b->g, r->t[at], r->q + at * nq, r->v + at * nq);
+    memset(b->diagonal, 0, (size_t)nq * sizeof *b->diagonal);
+    gate_mass_diagonal(b->g, b->diagonal);
+}
+
 /* Around an impact within the step rates, the forces that read them and the rows of contacts need not lie
-   between those of both ends: from either end they follow from the impulses. */
+   between those of both ends: from either end they follow from impulses, forces and reactions. A whole step
+   stores what it closes at its end as a reaction of the whole step: then paths without reactions count too.
+ */
 static void between_hits(balance *b, int64_t at)
 {
     enum { MOST = 256 };
-    const results *r = b->r;
-    int nq = r->prog->nq;
     one_hit all[MOST];
     bool known = sum_known(b->force, 1) && sum_known(b->mass, 1) && sum_known(b->push, 1);
     size_t n = known ? 0 : hits_of(b, at, all, MOST);
     for (int end = 0; n && end < 2; end++) {
-        stand_near(b, at - 1 + end, all[end ? n - 1 : 0].t);
-        push_reach(b, at);
-        gate_mass_diagonal(b->g, b->diagonal);
-        memcpy(b->v, r->v + (at - 1 + end) * nq, (size_t)nq * sizeof *b->v);
-        for (size_t k = 0; k < n; k++) {
-            const one_hit *x = &all[end ? n - 1 - k : k];
-            rates_over(b, x, end ? -1 : 1);
-            if (k + 1 == n || sum_known(b->push, 1))
-                continue;
-            go_on(b, x->t, all[end ? n - 2 - k : k + 1].t);
-            push_reach(b, at);
-        }
+        masses_at(b, at - 1 + end);
+        bool sure = !b->rows_stay && n < MOST && uncoupled(b);
+        follow(b, &(path){ all, n, at, sure, sure }, end, sure ? &b->jolt[end] : &b->followed);
+    }
+    for (int end = 0; n && b->r->count.at_once && end < 2; end++) {
+        masses_at(b, at - 1 + end);
+        bool sure = !b->rows_stay && n < MOST && uncoupled(b);
+        follow(b, &(path){ all, n, at, false, false }, end, &b->followed);
+        memcpy(b->acted.at, b->followed.at, (size_t)b->r->prog->nq * sizeof *b->acted.at);
+        if (sure)
+            reach(b, b->jolt);
     }
 }
 

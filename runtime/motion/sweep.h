@@ -142,6 +142,7 @@ typedef struct act_known {
     bool turns;    /* for some, the directions of friction turn */
     bool tresca;   /* for some, the bound of friction does not follow from r_n */
     bool rough;    /* some have friction */
+    bool rates;    /* some bound rates, by rows or offsets that change */
     int64_t rows, cones, offsets;
     int64_t made;               /* how often cones were computed */
     double cone_step, cone_end; /* step and weight of its end for which the cones were computed */
@@ -358,6 +359,7 @@ typedef struct sizes_seen {
 typedef struct step_way {
     uint8_t *by_end;   /* n: it moves by the rate at the end of the step */
     int *by_end_since; /* n: in which pass over the contacts that was decided */
+    double *aside;     /* n: how far the end lies from where mean rates lead; NULL: not taken into account */
     double *lumped;    /* n: inverse masses without coupling, for opening overlaps */
     int *slot, slots;  /* n: places of the dofs in moves that open overlaps; number of places */
 } step_way;
@@ -694,6 +696,19 @@ static inline void row_note(gap_row *r, const contact_state *k)
     r->ht = k->c->ht;
     r->e = k->c->e;
     r->known = k->still;
+}
+
+/* A whole step uses rows and laws of its start. Not those of a bound on rates: it has no gap that could be
+   corrected afterwards, so it must hold for the rates and rows at the end. */
+static inline bool rows_of_start(const sweep *w, const contact_state *k)
+{
+    return w->policy.whole && !k->c->fam->f->of_rates;
+}
+
+/* Do reactions of the step act along the mean of the rows at both ends? */
+static inline bool along_mean(const sweep *w, const contact_state *k)
+{
+    return !k->rows_fixed && !rows_of_start(w, k);
 }
 
 /* Component j of a slip, without the rate of the surface. */

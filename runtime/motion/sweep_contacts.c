@@ -303,7 +303,7 @@ void sweep_take(sweep *w, const bool *which, const bool *also)
         return;
     known->stamp++;
     known->fixed = known->still = true;
-    known->gives = known->turns = known->tresca = known->rough = false;
+    known->gives = known->turns = known->tresca = known->rough = known->rates = false;
     for (int i = 0; i < n; i++) {
         const contact_state *k = w->hand.act[i];
         known->fixed &= k->rows_fixed;
@@ -312,6 +312,7 @@ void sweep_take(sweep *w, const bool *which, const bool *also)
         known->turns |= turns_its_slip(k);
         known->tresca |= k->c->fam->f->friction == FRICTION_TRESCA;
         known->rough |= k->c->fam->d > 0;
+        known->rates |= k->c->fam->f->of_rates && !k->offset_fixed;
     }
 }
 

@@ -75,7 +75,7 @@ static recorded_rows *rows_make(sweep *w, bool mass, arena *a)
     for (int i = 0; i < w->hand.nact; i++) {
         const contact_state *l = w->hand.act[i];
         column *G = &w->hand.recorded;
-        bool mean = !mass && !l->rows_fixed && !w->policy.whole;
+        bool mean = !mass && along_mean(w, l);
         sweep_columns(w, l, mean ? l->Hm : l->c->H, mean ? l->Sm : l->c->S,
                       mass ? &w->s->minv : w->matrix.dinv, G);
         for (int b = 0; b < rows_of(l); b++) {

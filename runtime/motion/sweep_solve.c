@@ -77,7 +77,7 @@ void sweep_columns_put(sweep *w, contact_state *k, bool mass)
     int64_t *stamp = mass ? &k->stamp_m : &k->stamp, now = mass ? w->matrix.stamp_m : w->matrix.stamp;
     if (fixed && *stamp == now)
         return;
-    bool mean = !mass && !k->rows_fixed && !w->policy.whole;
+    bool mean = !mass && along_mean(w, k);
     sweep_columns(w, k, mean ? k->Hm : c->H, mean ? k->Sm : c->S, mass ? &w->s->minv : w->matrix.dinv,
                   mass ? &k->Gm : &k->G);
     *stamp = fixed ? now : -1;
@@ -310,7 +310,7 @@ static bool solve_matrix(sweep *w, bool mass, double *x)
 /* Does its reaction act along the mean of its rows over the step, instead of along those at the end? */
 static bool acts_along_mean(const sweep *w, const contact_state *k, bool mass)
 {
-    return !mass && !k->rows_fixed && !w->policy.whole;
+    return !mass && along_mean(w, k);
 }
 
 /* Rows of the current contacts. push: the rows along which reactions act, times `scale` for each dof unless
@@ -536,7 +536,7 @@ static double list_blur(const sweep *w, const contact_list *l)
 static const double *list_root(sweep *w, bool mass, const factor *f)
 {
     bool bodies = f->kind != FACTOR_DIAGONAL, constant = !bodies && w->s->mass_constant && f == &w->s->minv;
-    if (!mass && !w->hand.known.fixed && !w->policy.whole)
+    if (!mass && (w->policy.whole ? w->hand.known.rates : !w->hand.known.fixed))
         return NULL;
     for (int i = 0; i < w->n && !(constant && w->crowd.root_known); i++)
         w->crowd.root[i] = bodies ? 1 : sqrt(f->a[i]);

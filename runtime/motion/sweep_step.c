@@ -70,6 +70,8 @@ static void step_positions(sweep *w, double h)
     double a = h * (1 - w->theta), b = h * w->theta;
     for (int i = 0; i < w->n; i++)
         w->q1[i] = w->q[i] + (a * w->v[i] + b * w->v1[i]);
+    for (int i = 0; w->way.aside && i < w->n; i++)
+        w->q1[i] += w->way.aside[i];
 }
 
 /* The inverse diagonal of the mass matrix; for a first-order dof, its factor is multiplied by the duration of
@@ -140,7 +142,7 @@ static void rows_before(sweep *w)
         contact_state *k = w->hand.act[i];
         contact *c = k->c;
         size_t n = (size_t)c->n;
-        bool joined = w->policy.whole && k->normal; /* a whole step uses the rows and laws of its start */
+        bool joined = k->normal && rows_of_start(w, k);
         if (!k->offset_fixed && !joined)
             contact_rows(w->s, c, w->M, false);
         k->htm = c->ht;
@@ -162,7 +164,7 @@ static void rows_before(sweep *w)
             k->static0 = c->mu_static;
             k->normal0 = c->normal;
         }
-        if (k->rows_fixed || w->policy.whole)
+        if (!along_mean(w, k))
             continue;
         memcpy(k->H0, c->H, n * sizeof(double));
         memcpy(k->S0, c->S, n * (size_t)c->d * sizeof(double));
@@ -177,10 +179,9 @@ static void rows_after(sweep *w, const double *M)
     for (int i = 0; i < w->hand.nact && !w->hand.known.still; i++) {
         contact_state *k = w->hand.act[i];
         contact *c = k->c;
-        bool fixed = k->rows_fixed;
         if (!k->still) {
-            if (w->policy.whole)
-                continue; /* rows and laws are those of the start */
+            if (rows_of_start(w, k))
+                continue;
             contact_rows(w->s, c, M, false);
             contact_laws(w->s, c, false);
             c->mu = (1 - w->theta) * k->mu0 + w->theta * c->mu;
@@ -188,7 +189,7 @@ static void rows_after(sweep *w, const double *M)
             if (!c->fam->f->fed)
                 c->normal = (1 - w->theta) * k->normal0 + w->theta * c->normal;
         }
-        if (!fixed && !w->policy.whole) {
+        if (along_mean(w, k)) {
             mean_row(w, c, k->H0, c->H, k->Hm);
             for (int j = 0; j < c->d; j++)
                 mean_slip(w, k, j);
@@ -589,6 +590,46 @@ static bool step_forced(sweep *w, double h)
     return true;
 }
 
+/* Do bounds on rates hold at the end, to rounding? */
+static bool rates_hold(sweep *w)
+{
+    const contact_table *t = &w->contacts.table;
+    system_at(w->s, w->t1, w->q1, w->v1);
+    for (int i = 0; i < w->hand.nact; i++) {
+        const contact_state *k = w->hand.act[i];
+        if (!k->c->fam->f->of_rates || k->offset_fixed)
+            continue;
+        contact_rows(w->s, k->c, w->s->mass_constant ? w->M : w->M1, false);
+        double rate = gap_rate(k, w->v1);
+        if ((k->relation == REL_BILATERAL ? -fabs(rate) : rate) < -t->tol_u[k->at])
+            return false;
+    }
+    return true;
+}
+
+/* A whole step with bounds on rates. Bodies may end elsewhere than where their mean rates lead, and the
+   bounds must hold there: the step is solved again with rows of the place where it ended. Each round leaves a
+   fraction of the order of the step. */
+static bool step_bounded(sweep *w, double h)
+{
+    enum { ROUNDS = 20 };
+    arena_pos mark = arena_mark(w->scratch);
+    double *aside = arena_array(w->scratch, double, (size_t)w->n), *ended = w->room.x1;
+    bool ok = step_newton(w, h);
+    for (int round = 0; ok && round < ROUNDS && !rates_hold(w); round++) {
+        vec_copy(ended, w->q1, w->n);
+        w->way.aside = NULL;
+        step_positions(w, h);
+        for (int i = 0; i < w->n; i++)
+            aside[i] = ended[i] - w->q1[i];
+        w->way.aside = aside;
+        ok = step_newton(w, h);
+    }
+    w->way.aside = NULL;
+    arena_release(w->scratch, mark);
+    return ok;
+}
+
 /* A whole step of rotating bodies: first the motion by the forces, then the impulses of their contacts, with
    the masses and rows of the start. The change of gyroscopic forces by impulses is of the order of the step.
    */
@@ -655,21 +696,23 @@ bool sweep_free(sweep *w, double h, double *v1)
 /* One trial step from the current state: q1, v1, f1, and the impulses in rr. */
 bool sweep_smooth(sweep *w, double h)
 {
-    bool linear = w->linear;
     w->t1 = w->t + h;
     w->hand.brake.acts[false] = false;
     if (w->contacts.bounds && !w->policy.whole)
         sweep_take(w, w->contacts.table.closed, w->contacts.table.bounds);
+    bool linear = w->linear && !w->hand.known.rates;
     sweep_lightness(w);
     rows_before(w);
-    if (!linear && !w->contacts.feeds && w->s->mass_constant &&
+    if (!linear && !w->contacts.feeds && !w->hand.known.rates && w->s->mass_constant &&
         (!w->s->force_of_state || w->s->jacobian_constant)) {
         linear = true;
         for (int i = 0; i < w->hand.nact; i++)
-            linear &= w->policy.whole || w->hand.act[i]->rows_fixed;
+            linear &= !along_mean(w, w->hand.act[i]);
     }
     if (linear)
         return step_linear(w, h);
+    if (w->policy.whole && w->hand.known.rates)
+        return step_bounded(w, h);
     return w->policy.whole && w->crowd.by_bodies && w->s->base ? step_bodies(w, h) : step_newton(w, h);
 }
 
@@ -717,7 +760,7 @@ static double mean_rate(const sweep *w, const contact_state *k, int j, double *s
     const contact *c = k->c;
     int a = k->normal;
     const double *row1 = row_of(k, c->H, c->S, j), *row0 = row1;
-    if (!k->rows_fixed && !w->policy.whole)
+    if (along_mean(w, k))
         row0 = row_of(k, k->H0, k->S0, j);
     if (row0 != row1 && !rows_alike(w, c, row0, row1))
         row0 = row1; /* directions were chosen anew */

@@ -554,6 +554,12 @@ static double lost_by_end(const sweep *w, bool crowd)
     return lost;
 }
 
+/* The rate along which the reaction of a bound on rates does work. */
+static double pushed_rate(const sweep *w, const contact_state *k, const double *rate)
+{
+    return contact_rate(k->c, along_mean(w, k) ? k->Hm : k->c->H, rate);
+}
+
 /* Energy gained by the contacts in the step: work along the motion, and minus half of dv.M dv for dofs that
    move by the rate at the end. *to_surfaces: energy given to moving surfaces. crowd: without calm islands. */
 static double contacts_gain(sweep *w, bool crowd, double *to_surfaces)
@@ -573,7 +579,9 @@ static double contacts_gain(sweep *w, bool crowd, double *to_surfaces)
         if (cone_normal(o)) {
             const gap_row *row = &w->contacts.table.row[w->hand.place[i]];
             double push = *r++;
-            if (push != 0) {
+            if (push != 0 && w->hand.act[i]->c->fam->f->of_rates)
+                given -= push * pushed_rate(w, w->hand.act[i], rate); /* it drives, and dissipates nothing */
+            else if (push != 0) {
                 gain += push * (row_rate(row, rate) + row->ht);
                 given += push * row->ht;
             }
@@ -626,7 +634,7 @@ static void pushed_by_end(sweep *w)
     const matrix_groups *g = w->crowd.bodies;
     for (int i = 0; i < w->hand.nact; i++) {
         const contact *c = w->hand.act[i]->c;
-        if (w->hand.cone[i].kind != CONE_BILATERAL && !pushes_open(w, i))
+        if ((w->hand.cone[i].kind != CONE_BILATERAL && !pushes_open(w, i)) || c->fam->f->of_rates)
             continue;
         for (int j = 0; j < c->n; j++) {
             int body = g->of[dof_of(c, j)];

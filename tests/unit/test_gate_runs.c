@@ -80,12 +80,35 @@ static void sunk_late(results *r)
     r->q[(r->samples - 2) * r->prog->nq] = -0.01;
 }
 
+/* of several impacts in one step, the last one that pushes disks together */
+static void impulse_off(results *r)
+{
+    contact_result *x = &r->contact[1];
+    assert_true(x->impacts.n > 1);
+    x->impacts.at[x->impacts.n - 1].impulse *= 1.1;
+}
+
+static void push_off(results *r)
+{
+    contact_result *x = &r->contact[1];
+    for (int64_t m = 0; m < x->members; m++)
+        x->rn[(r->samples - 1) * x->members + m] *= 1.5;
+}
+
 static void nothing(results *r)
 {
     (void)r;
 }
 
 /* ---- equations of motion ---- */
+/* Disks that fall on each other: several impacts in a step of half a gap, rows that turn between them. */
+#define PILE                                                                                          \
+    "model m { param N = 20, R = 0.01\n"                                                              \
+    "dof p[i in 1..N] in R2 = [R + 2.3*R*mod(i - 1, 8) + 0.003*R*mod(7*i, 11), R + 2.2*R*floor((i - " \
+    "1)/8)]\n"                                                                                        \
+    "for i in 1..N { p[i][1]'' = 0; p[i][2]'' = -9.81 }\nconstraint floor[i in 1..N]: p[i][2] >= R\n" \
+    "constraint touch[i in 1..N, j in i+1..N]: norm(p[i] - p[j]) >= 2*R }\n"                          \
+    "run m for 0.03 with sweeping(h = 1e-2)"
 #define BALL \
     "model m { dof y = 1, z = 0; y'' = -10; z'' = -1; constraint floor: y >= 0 { impact = newton(0.5)"
 #define MISSED "the equation of motion of z does not hold"
@@ -113,6 +136,10 @@ static void motion(void **unused)
         /* friction in the whole tangent space: before contact it can be checked, afterwards not */
         { BALL ", friction = coulomb(0.3) } }\nrun m for 0.4 with sweeping(h = 1e-2)", rate_late, MISSED },
         { BALL ", friction = coulomb(0.3) } }\nrun m for 3 with sweeping(h = 1e-2)", rate_late, NULL },
+        /* several impacts in a step, on rows that turn between them */
+        { PILE, nothing, NULL },
+        { PILE, impulse_off, "the equation of motion of p" },
+        { PILE, push_off, "the equation of motion of p" },
         /* resets */
         { "model m { dof y = 1, z = 0; y'' = -10; z'' = -1; when y < 0.5 { y' = 1 } }\n"
           "run m for 1 with sweeping(h = 1e-2)",
