@@ -934,6 +934,42 @@ static double force_seen(check *k, size_t c, int64_t m)
     return most;
 }
 
+/* The length of a row in the metric of the inverse masses. */
+static double row_length(const double *H, const double *mass, int nq)
+{
+    double sum = 0;
+    for (int i = 0; i < nq; i++)
+        sum += H[i] != 0 ? H[i] * H[i] / mass[i] : 0;
+    return sqrt(sum);
+}
+
+/* The largest reaction now of a contact that shares a dof with this one, as a force along its row: what
+   solving them together rounds. */
+static double force_beside(check *k, size_t c, int64_t m, int64_t at)
+{
+    const results *r = k->r;
+    int nq = r->prog->nq;
+    double *own = arena_array(k->scratch, double, 3 * (size_t)nq + 1), *H = own + nq, *mass = H + nq,
+           most = 0;
+    gate_mass_diagonal(k->g, mass);
+    gate_row(k->g, c, m, own);
+    for (size_t f = 0; f < r->prog->ncontact; f++) {
+        const contact_result *x = &r->contact[f];
+        for (int64_t i = 0; x->kept && !r->prog->contact[f].pair.touch && i < x->members; i++) {
+            double rn = fabs(x->rn[at * x->members + i]);
+            bool shares = false;
+            if (!(rn > 0))
+                continue;
+            gate_row(k->g, f, i, H);
+            for (int j = 0; j < nq; j++)
+                shares |= H[j] != 0 && own[j] != 0;
+            if (shares)
+                most = fmax(most, rn * row_length(H, mass, nq));
+        }
+    }
+    return most / row_length(own, mass, nq);
+}
+
 /* Did it slip at the start and at the end of the step to this sample? Otherwise it may have stuck in between.
  */
 static bool slid(const contact_result *x, size_t place, int64_t at)
@@ -958,7 +994,7 @@ static bool reaction_holds(check *k, size_t c, int64_t m, int64_t at, bool bound
     if (f->relation == REL_GAP && reads_only(&f->adhesion, PLAIN)) {
         wrong = -rn - gate_adhesion(k->g, c, m);
         if (wrong > small) {
-            if (f->pair.touch || wrong > FORCE_ROUNDED * force_seen(k, c, m))
+            if (f->pair.touch || wrong > FORCE_ROUNDED * fmax(force_seen(k, c, m), force_beside(k, c, m, at)))
                 return fails(k, c, m, at, "its reaction pulls with", -rn);
             wrong = 0;
         }
