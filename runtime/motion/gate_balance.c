@@ -637,6 +637,15 @@ static void masses_at(balance *b, int64_t at)
     gate_mass_diagonal(b->g, b->diagonal);
 }
 
+/* A gap with pieces: at the place of an impact, rounding decides which of its rows is found. */
+static bool any_pieces(const balance *b, const one_hit *all, size_t n)
+{
+    for (size_t k = 0; k < n; k++)
+        if (kernel_has_pieces(&b->r->prog->contact[all[k].c].gap))
+            return true;
+    return false;
+}
+
 /* Around an impact within the step rates, the forces that read them and the rows of contacts need not lie
    between those of both ends: from either end they follow from impulses, forces and reactions. A whole step
    stores what it closes at its end as a reaction of the whole step: then paths without reactions count too.
@@ -649,12 +658,12 @@ static void between_hits(balance *b, int64_t at)
     size_t n = known ? 0 : hits_of(b, at, all, MOST);
     for (int end = 0; n && end < 2; end++) {
         masses_at(b, at - 1 + end);
-        bool sure = !b->rows_stay && n < MOST && uncoupled(b);
+        bool sure = !b->rows_stay && n < MOST && uncoupled(b) && !any_pieces(b, all, n);
         follow(b, &(path){ all, n, at, sure, sure }, end, sure ? &b->jolt[end] : &b->followed);
     }
     for (int end = 0; n && b->r->count.at_once && end < 2; end++) {
         masses_at(b, at - 1 + end);
-        bool sure = !b->rows_stay && n < MOST && uncoupled(b);
+        bool sure = !b->rows_stay && n < MOST && uncoupled(b) && !any_pieces(b, all, n);
         follow(b, &(path){ all, n, at, false, false }, end, &b->followed);
         memcpy(b->acted.at, b->followed.at, (size_t)b->r->prog->nq * sizeof *b->acted.at);
         if (sure)
