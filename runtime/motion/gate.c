@@ -921,6 +921,7 @@ static double force_seen(check *k, size_t c, int64_t m)
 {
     const results *r = k->r;
     int nq = r->prog->nq;
+    arena_pos mark = arena_mark(k->scratch);
     double *H = arena_array(k->scratch, double, 3 * (size_t)nq + 1), *mass = H + nq, *acc = mass + nq,
            most = 0;
     gate_mass_diagonal(k->g, mass);
@@ -931,24 +932,26 @@ static double force_seen(check *k, size_t c, int64_t m)
             if (H[i] != 0)
                 most = fmax(most, fabs(mass[i] * acc[i] / H[i]));
     }
+    arena_release(k->scratch, mark);
     return most;
 }
 
-/* The length of a row in the metric of the inverse masses. */
+/* The length of a row in the metric of the inverse masses; dofs without a mass do not count. */
 static double row_length(const double *H, const double *mass, int nq)
 {
     double sum = 0;
     for (int i = 0; i < nq; i++)
-        sum += H[i] != 0 ? H[i] * H[i] / mass[i] : 0;
+        sum += H[i] != 0 && mass[i] > 0 ? H[i] * H[i] / mass[i] : 0;
     return sqrt(sum);
 }
 
-/* The largest reaction now of a contact that shares a dof with this one, as a force along its row: what
-   solving them together rounds. */
+/* The largest current reaction of a contact that shares a dof with this one, as a force along its row: both
+   are solved together, so this is the scale for rounding. */
 static double force_beside(check *k, size_t c, int64_t m, int64_t at)
 {
     const results *r = k->r;
     int nq = r->prog->nq;
+    arena_pos mark = arena_mark(k->scratch);
     double *own = arena_array(k->scratch, double, 3 * (size_t)nq + 1), *H = own + nq, *mass = H + nq,
            most = 0;
     gate_mass_diagonal(k->g, mass);
@@ -967,7 +970,9 @@ static double force_beside(check *k, size_t c, int64_t m, int64_t at)
                 most = fmax(most, rn * row_length(H, mass, nq));
         }
     }
-    return most / row_length(own, mass, nq);
+    double length = row_length(own, mass, nq);
+    arena_release(k->scratch, mark);
+    return length > 0 ? most / length : 0;
 }
 
 /* Did it slip at the start and at the end of the step to this sample? Otherwise it may have stuck in between.

@@ -18,7 +18,7 @@ enum { MAX_AGAIN = 24 };
 /* Bounds by cost on what is followed, of one island each: its closed contacts whose rows turn, and its
  * contacts that are put back on their surfaces together.  Beyond them a whole step follows. */
 enum { MANY_TURNING = 100, MANY_PUT_BACK = 96 };
-/* Islands that crowd with more contacts than that wait before they are tried again. */
+/* Crowded islands with more contacts than this wait before they are tried again. */
 enum { FEW_WAIT = 32 };
 
 /* The effect of reactions on the rates: for each row n entries, at the dofs of the contact or at all dofs. */
@@ -68,7 +68,7 @@ typedef struct contact_state {
     int64_t stamp, stamp_m;
     lone_problem alone;
     meeting now; /* its part in a shock or in the problem of accelerations */
-    /* the size of its friction, where that is part of a brake: of steps and of instants, [mass] */
+    /* the size of its friction as a part of the brake: in a step (0), at an instant (1) */
     double rubs[2];
 } contact_state;
 
@@ -180,15 +180,15 @@ typedef struct contact_lists {
 
 /* Friction without slip of all contacts together (sweep_brake.c). */
 typedef struct braking {
-    bool on;         /* some contacts have it so */
-    bool acts[2];    /* in the problem solved last, of steps and of instants: [mass] */
-    double *lost[2]; /* n: what it did to the rates there */
+    bool on;         /* some contacts have it */
+    bool acts[2];    /* it acts in the last problem: of a step (0), of an instant (1) */
+    double *lost[2]; /* n: its change of the rates there */
     double *D;       /* matrix of the step with friction in it, and its factors; NULL: always the masses */
     factor df;
-    double *free, *force, *room; /* n: rates without reactions; room */
-    double scale;                /* rates of the problem at hand are so many times those of the motion */
-    double speed, rest;          /* of all at a sample, and what of it counts as 0 */
-    contact_state turn;          /* stands for it where a slip that turns is looked for */
+    double *free, *force, *room; /* n: rates without reactions; two temporary arrays */
+    double scale;                /* factor of the rates of the current problem over those of the motion */
+    double speed, rest;          /* speed of the model at a sample, and which speed counts as 0 */
+    contact_state turn;          /* represents it in the search for slips that reverse */
 } braking;
 
 /* The current problem: of a step or of an instant, for the contacts that take part. */
@@ -434,7 +434,7 @@ void sweep_matrix(sweep *w, bool mass); /* W = [H; S] G; mass: of forces or shoc
 /* Solves the current problem (cones, off; initial guess rr) for the reactions; x becomes the rates with them.
  */
 bool sweep_solve(sweep *w, bool mass, double *x, double t);
-/* The same where rounding has been taken out of what is asked of gaps. */
+/* The same; the caller has removed rounding from the required rates of gaps. */
 bool sweep_solve_put(sweep *w, bool mass, double *x, double t);
 void sweep_ways(sweep *w); /* counts the accelerations that satisfy the laws, if there may be several */
 void sweep_react(const sweep *w, double *x, bool mass);        /* x += G r */
@@ -453,23 +453,25 @@ void sweep_move(const contact_state *k, double l, double *x); /* x += l M^-1 H^T
 /* The shortest move in the kinetic metric that changes the gaps of back[0..m) by these amounts, added to x.
    Both arrays may be reordered. */
 void sweep_shortest(sweep *w, int m, double *change, double *x);
-/* how many of back[0..m) at most are connected by the bodies that they move; near pairs count as connected */
+/* The largest number of back[0..m) that are connected by the bodies they move; near pairs count as connected.
+ */
 int sweep_largest_group(sweep *w, int m);
 double *sweep_lone_matrix(sweep *w, contact_state *k, bool mass);
 /* false: it needs the general method */
 bool sweep_solve_alone(sweep *w, bool mass, const cone *c, double *x);
 
-bool sweep_solve_unbraked(sweep *w, bool mass, double *x); /* friction without slip left out */
+bool sweep_solve_unbraked(sweep *w, bool mass, double *x); /* without friction that has no slip */
 
 /* ---- sweep_brake.c ---- */
 void sweep_brake_new(sweep *w);
 bool sweep_brake_solve(sweep *w, bool mass, double *x);
-double sweep_brake_speed(const sweep *w, const double *v); /* of all, in the metric of the masses */
-double sweep_brake_rest(const sweep *w);                   /* which speed counts as 0 */
+double sweep_brake_speed(const sweep *w,
+                         const double *v); /* of the whole model, in the metric of the masses */
+double sweep_brake_rest(const sweep *w);   /* which speed counts as 0 */
 double sweep_brake_slip(const contact *c, const double *v, double speed); /* of one contact */
-/* what the friction of the problem solved last does at those rates, per unit of its time */
+/* power of the friction of the last problem at these rates */
 double sweep_brake_power(const sweep *w, bool mass, const double *rate);
-/* the speed at the end of the trial step along that at its start, as slip_along has it */
+/* speed at the end of the trial step along the velocity at its start; see slip_along */
 double sweep_brake_along(const sweep *w, double rest);
 
 /* ---- sweep_record.c ---- */
@@ -546,10 +548,10 @@ void sweep_islands_met(sweep *w);
    stays. */
 void sweep_islands_follow(sweep *w, double end);
 void sweep_islands_forget(sweep *w); /* the step was followed: no island is crowded */
-/* The step has many cuts, or many closed contacts that turn.  Is that so for one island by itself?  Where
-   islands are not known it is. */
+/* The step has many cuts, or many closed contacts that turn. Is this true of a single island? If islands are
+   not known, yes. */
 bool sweep_islands_crowded(sweep *w, double end);
-/* The contact k cuts the step, at the end of the piece before; again: it was hit before in it. */
+/* Notes that contact k cuts the step; again: it was hit before in this step. */
 void sweep_note_cut(sweep *w, const contact_state *k, bool again);
 
 /* ---- sweep_advance.c, sweep_sample.c, sweeping.c ---- */
@@ -605,15 +607,16 @@ void sweep_whole_account(sweep *w, double h);
 double sweep_micro_time(const sweep *w,
                         double h);      /* gaps that count as closed, over the change of their rate */
 void sweep_whole_note(sweep *w, int i); /* the impact of contact i of the problem at hand, if it is one */
-void sweep_whole_open(sweep *w);        /* q1 and gaps are known: overlaps that are left are pushed open */
+void sweep_whole_open(sweep *w);        /* pushes remaining overlaps open; q1 and gaps must be known */
 
 /* ---- sweep_fixed.c ---- */
-void sweep_fixed_new(sweep *w); /* sets up the lanes if the model fits; the start must be known */
-/* Can the whole step of size h go by this way?  Then sweep_fixed is the trial step, with the same outcome. */
+void sweep_fixed_new(sweep *w); /* packs the rows if the model fits; the start must be known */
+/* Can sweep_fixed take the whole step of size h? Then it gives the same result as the general method. */
 bool sweep_fixed_fits(const sweep *w, double h);
 bool sweep_fixed(sweep *w, double h);
-void sweep_fixed_note(sweep *w);             /* its impacts */
-void sweep_fixed_accept(sweep *w, double h); /* impulses, who lets go; the end of the step is the state now */
+void sweep_fixed_note(sweep *w); /* its impacts */
+void sweep_fixed_accept(sweep *w,
+                        double h); /* stores impulses, opens contacts, moves to the end of the step */
 
 /* Kinetic energy of second-order dofs; shown: as the model defines it. */
 double sweep_kinetic(sweep *w, double *shown);
@@ -653,7 +656,7 @@ static inline void solve_with(const factor *f, const double *b, double *x)
         factor_solve(f, b, x);
 }
 
-enum { FETCHED = 8 }; /* how many contacts ahead a pass fetches what lies anywhere in memory */
+enum { FETCHED = 8 }; /* how many contacts ahead a pass fetches data that are scattered in memory */
 
 static inline void fetch(const double *row, int n)
 {
@@ -661,7 +664,7 @@ static inline void fetch(const double *row, int n)
         __builtin_prefetch(row + k);
 }
 
-/* of contact i + FETCHED of n, and what leads to it of the next ones */
+/* Fetches the rows of contact i + FETCHED of n, and the pointers to later ones. */
 static inline void fetch_slip(contact_state *const *state, int i, int n)
 {
     if (i + 3 * FETCHED < n)

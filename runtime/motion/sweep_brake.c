@@ -1,16 +1,16 @@
-/* sweep_brake: friction without slip acts against the whole velocity in the metric of the masses, so that of
-   all contacts together is one brake.  Lengths and the unit normals n_i = M^-1 H_i^T/|H_i| are those of this
+/* sweep_brake: friction without slip acts against the whole velocity in the metric of the masses, so all such
+   contacts together act as one brake. Lengths and the unit normals n_i = M^-1 H_i^T/|H_i| are those of this
    metric.  The slip of contact i is x - n_i (n_i . x) and its bound is b_i = mu_i r_i |H_i|, hence
 
      x + sum_i s_i (x - n_i (n_i . x)) = y,   y = w + M^-1 J^T r,   s_i = b_i/|x - n_i (n_i . x)|
 
-   with w the rates that forces alone lead to.  Where no contact rebounds, n_i . x = 0 for all that push: then
-   x is along y, |x| = max(0, |y| - sum b_i), and what the laws of contacts ask of x they ask of y, with the
-   rates of surfaces stretched by |y|/|x|.
+   with w the rates without reactions. If no contact rebounds, n_i . x = 0 for all that push: then x has the
+   direction of y, |x| = max(0, |y| - sum b_i), and the laws of contacts hold for y as they do for x, with the
+   rates of surfaces multiplied by the stretch |y|/|x|.
 
-   Where some rebound, the fastest of them, m, has its own place, because friction may stop all but its
-   rebound: x = z + nu n_m, and y has another stretch along n_m than along z.  What the other ones that
-   rebound do along their normals is added to y, and the problem is solved again until nothing changes.
+   If some rebound, the fastest of them, m, is treated separately, because friction may stop all motion but
+   its rebound: x = z + nu n_m, and y has another stretch along n_m than along z. The effect of the other
+   rebounds along their normals is added to y, and the problem is solved again until nothing changes.
 
    In a step whose forces depend on the state, impulses act by its matrix D instead of the masses M:
    D x = D w + J^T r - M (y - x).  With x = y/a this is a problem for y with the matrix M + (D - M)/a. */
@@ -21,18 +21,18 @@
 
 enum { NONE = -1, ROUNDS = 200 };
 
-/* more is a standstill */
+/* a larger stretch counts as a standstill */
 static const double LARGEST = 1 / ROUND_ROOT;
 
-/* A contact with friction without slip that has a bound: it pushes, or Tresca's law gives it one. */
+/* A contact of the brake whose bound is not 0, by its reaction or by Tresca's law. */
 typedef struct rub {
     contact_state *k;
-    int act;        /* its number in the problem at hand */
+    int act;        /* its number in the current problem */
     double bound;   /* b_i */
     double rebound; /* n_i . x */
 } rub;
 
-/* What rates of the problem are multiplied by, beside those of the motion. */
+/* Rates of the problem are those of the motion times these factors. */
 typedef struct stretch {
     double slip, rebound; /* along z, and along n_m */
 } stretch;
@@ -41,9 +41,9 @@ typedef struct brake_problem {
     sweep *w;
     bool mass;
     double *x;         /* in: w; out: y, then x */
-    const double *off; /* as it was posed */
+    const double *off; /* offsets of the original problem */
     double *added;     /* n: what is added to y */
-    double *slip;      /* of the contacts at hand, where a coefficient depends on it */
+    double *slip;      /* slip of each contact, if a coefficient depends on it */
     bool of_speed;     /* some do */
     rub *at;
     int n, fastest;
@@ -100,7 +100,7 @@ double sweep_brake_power(const sweep *w, bool mass, const double *rate)
     return vec_dot(w->hand.brake.force, rate, w->n);
 }
 
-/* ---- the problem at hand ---- */
+/* ---- the current problem ---- */
 static double size_of(const brake_problem *b, const double *x)
 {
     return sqrt(mass_norm2(b->w->s, masses(b->w, b->mass), x));
@@ -129,7 +129,7 @@ static double bound_of(brake_problem *b, int act)
     return mu * fabs(b->w->hand.rr[k->row]) + radius;
 }
 
-/* n_i . x as the law of the gap has it; of one that does not push, as it was found */
+/* n_i . x: required by the law of the gap, or as found if the contact does not push */
 static double rebound_of(const brake_problem *b, const contact_state *k, const contact_state *was)
 {
     double rate = -b->off[k->row];
@@ -138,7 +138,7 @@ static double rebound_of(const brake_problem *b, const contact_state *k, const c
     return rate == 0 || fabs(rate) > b->w->contacts.table.tol_u[k->at] ? rate / k->c->metric : 0;
 }
 
-/* those with friction, and which of them rebounds fastest */
+/* Lists the contacts with friction, and finds the one that rebounds fastest. */
 static void rubs_find(brake_problem *b)
 {
     sweep *w = b->w;
@@ -163,8 +163,8 @@ static void rubs_find(brake_problem *b)
     }
 }
 
-/* Does the solution obey all laws whatever the stretch?  Surfaces ask for no rates, except those of gaps that
-   stay open. */
+/* Does the solution obey all laws for any stretch? This is so if no contact requires a nonzero rate, except
+   gaps that stay open. */
 static bool any_stretch(const brake_problem *b)
 {
     const problem_at_hand *o = &b->w->hand;
@@ -181,7 +181,7 @@ static bool any_stretch(const brake_problem *b)
     return true;
 }
 
-/* what contacts ask for, in rates that are stretched */
+/* The required rates of contacts, stretched. */
 static void offsets_stretched(const brake_problem *b)
 {
     sweep *w = b->w;
@@ -203,14 +203,14 @@ static void offsets_stretched(const brake_problem *b)
     sweep_column_done(w, m->k, G);
 }
 
-/* s_i of another one than the fastest, at |z| */
+/* s_i for |z|; not for the fastest contact */
 static double share(const brake_problem *b, int i, double z)
 {
     const rub *r = &b->at[i], *m = &b->at[b->fastest];
     return r->bound / sqrt(z * z + m->rebound * m->rebound - r->rebound * r->rebound);
 }
 
-/* their sum */
+/* The sum of s_i over all contacts but the fastest. */
 static double shares(const brake_problem *b, double z)
 {
     double sum = 0;
@@ -220,7 +220,7 @@ static double shares(const brake_problem *b, double z)
     return sum;
 }
 
-/* The sizes of friction where z is all that is left of its length in y. */
+/* Stores the sizes of friction. z: remaining length; length: the length in y. */
 static void rubs_known(const brake_problem *b, double z, double length, double bounds)
 {
     double part = z > 0 || !(bounds > 0) ? 1 : fmin(1, length / bounds);
@@ -228,7 +228,7 @@ static void rubs_known(const brake_problem *b, double z, double length, double b
         b->at[i].k->rubs[b->mass] = b->at[i].bound * (b->fastest == NONE || i == b->fastest ? part : 1);
 }
 
-/* The motion x from y in place, and what was lost on the way. */
+/* Computes the motion x from y in place, and the rates lost by friction. */
 static void unstretch(const brake_problem *b, double slip)
 {
     sweep *w = b->w;
@@ -249,8 +249,7 @@ static void unstretch(const brake_problem *b, double slip)
         lost[i] += b->x[i];
 }
 
-/* s_i (n_i . x) n_i of those that rebound beside the fastest, into `added`; how much that changes, in parts
-   of y */
+/* Sets `added` to the sum of s_i (n_i . x) n_i over the other rebounds; returns its change relative to y. */
 static double add_others(const brake_problem *b, double z, double size)
 {
     arena_pos mark = arena_mark(b->w->scratch);
@@ -268,7 +267,7 @@ static double add_others(const brake_problem *b, double z, double size)
     return size > 0 ? change / size : 0;
 }
 
-/* M + (D - M)/a, which impulses act by */
+/* Factorises M + (D - M)/a, the matrix by which impulses act. */
 static bool step_matrix_stretched(brake_problem *b)
 {
     sweep *w = b->w;
@@ -290,7 +289,7 @@ static bool step_matrix_stretched(brake_problem *b)
     return factor_matrix(&k->df, k->D);
 }
 
-/* y without reactions, into x */
+/* Sets x to y without reactions. */
 static bool rates_free(brake_problem *b)
 {
     sweep *w = b->w;
@@ -303,7 +302,7 @@ static bool rates_free(brake_problem *b)
     double *along = b->x, *force = k->force, *less = k->room;
     mass_times(w->s, masses(w, false), b->added, force);
     matrix_times_add(&w->s->step_shape, b->D, k->free, force);
-    if (b->fastest != NONE) { /* the rebound is not stretched as x is */
+    if (b->fastest != NONE) { /* the rebound has its own stretch */
         const rub *m = &b->at[b->fastest];
         memset(along, 0, (size_t)w->n * sizeof *along);
         add_normal(b, m->k, (1 - b->by.rebound / b->by.slip) * m->rebound, along);
@@ -318,7 +317,7 @@ static bool rates_free(brake_problem *b)
     return true;
 }
 
-/* How much of y friction takes, from the last reactions: most steps are like the one before. */
+/* First guess of the stretch, from the last reactions: most steps resemble the previous one. */
 static void stretch_guess(brake_problem *b)
 {
     const sweep *w = b->w;
@@ -329,7 +328,7 @@ static void stretch_guess(brake_problem *b)
     b->by.slip = bounds < speed ? fmin(speed / (speed - bounds), LARGEST) : LARGEST;
 }
 
-/* What friction takes of y, as a part, is a fixed point: the secant through the last two rounds finds it. */
+/* The fraction of y that friction takes is a fixed point, found by the secant through the last two rounds. */
 static double part_next(double part, double found, double before, double found_before)
 {
     double off = found - part, off_before = found_before - before;
@@ -337,16 +336,16 @@ static double part_next(double part, double found, double before, double found_b
     return next > 0 && next < 1 ? next : found;
 }
 
-/* What is left of the motion. */
+/* The motion that friction leaves. */
 typedef struct remainder {
     double z;      /* |z| */
-    double length; /* the same in y */
-    double slip;   /* the stretch between both; not finite: a standstill */
-    double bounds; /* of the friction that acts along z alone */
-    double others; /* the sum of s_i of all others */
+    double length; /* length in y */
+    double slip;   /* the stretch, length over z; infinite: a standstill */
+    double bounds; /* sum of the bounds of friction along z */
+    double others; /* sum of s_i over the other contacts */
 } remainder_t;
 
-/* The square of the motion along normals beside the fastest rebound, as if normals were across each other. */
+/* The squared motion along normals, without the fastest rebound, as if the normals were orthogonal. */
 static double along_normals(const brake_problem *b)
 {
     const sweep *w = b->w;
@@ -366,9 +365,9 @@ static double along_normals(const brake_problem *b)
     return sum;
 }
 
-/* Part N of z goes on along normals, part T of y is what friction may take: with the stretch a that y was
-   found for, |z|^2 = N^2 + (T/a)^2, and the law is a = 1 + bounds/|z| + others(|z|).  However N is estimated,
-   a stretch that repeats itself obeys the law. */
+/* N: part of z along normals; T: part of y that friction may take. With the stretch a for which y was
+   computed, |z|^2 = N^2 + (T/a)^2, and the law is a = 1 + bounds/|z| + others(|z|). The estimate of N only
+   affects convergence: a stretch that repeats itself obeys the law. */
 static void remainder_find(const brake_problem *b, remainder_t *r)
 {
     enum { MOST = 500 };
@@ -407,7 +406,7 @@ static remainder_t brake_remainder(const brake_problem *b)
     return r;
 }
 
-/* Slips that coefficients depend on; how much the largest of them changes, in parts of `size`. */
+/* Updates slips on which coefficients depend; returns their largest change relative to `size`. */
 static double slips_follow(brake_problem *b, double z, double size)
 {
     double most = 0;
@@ -423,7 +422,7 @@ static double slips_follow(brake_problem *b, double z, double size)
     return size > 0 ? most / size : 0;
 }
 
-/* Stretches of the next round; how much they and what is added change. */
+/* Sets the stretches of the next round; returns the change of these and of `added`. */
 static double stretch_next(brake_problem *b, const remainder_t *r, double size)
 {
     stretch was = b->by;
@@ -433,7 +432,7 @@ static double stretch_next(brake_problem *b, const remainder_t *r, double size)
     return fabs(1 / b->by.slip - 1 / was.slip) + fabs(b->by.rebound - was.rebound) / was.rebound + added;
 }
 
-/* Each round asked for more friction, and friction for more impulse: there is none that is enough. */
+/* Each round needed more friction, and friction more impulse: no impulses satisfy the laws. */
 static bool endless(const brake_problem *b)
 {
     sweep *w = b->w;
@@ -450,8 +449,8 @@ static bool endless(const brake_problem *b)
                      contact_name(c, w->r->a), sweep_number(w, w->t)));
 }
 
-/* Have the gaps of contacts that push the rates that were asked for?  A stretch without bound would lose them
-   in rounding. */
+/* Do the gaps of contacts that push have the required rates? A very large stretch would lose them in
+   rounding. */
 static bool gaps_obey(const brake_problem *b)
 {
     const sweep *w = b->w;
@@ -503,8 +502,8 @@ static bool brake_rates(brake_problem *b)
     return endless(b);
 }
 
-/* Accelerations in slip: friction has the direction that the velocity has now, and no contact that is closed
-   has a rate along it. */
+/* Accelerations in slip: friction has the direction of the current velocity, and closed contacts have no rate
+   along their normals. */
 static bool brake_slips(brake_problem *b, double speed)
 {
     sweep *w = b->w;
@@ -525,7 +524,7 @@ static bool brake_slips(brake_problem *b, double speed)
     return true;
 }
 
-/* In a whole step rows are those of its start, masses are not. */
+/* A whole step uses the rows of its start but newer masses, so lengths of rows are computed again. */
 static void metric_again(sweep *w, contact_state *k)
 {
     contact *c = k->c;
@@ -538,7 +537,7 @@ static void metric_again(sweep *w, contact_state *k)
         c->mu *= c->metric / was;
 }
 
-/* slip: what each contact slips by now; false: none is one of the brake */
+/* Sets the current slip of each contact; false: none belongs to the brake. */
 static bool brake_begins(brake_problem *b, bool rests)
 {
     sweep *w = b->w;
@@ -589,7 +588,7 @@ bool sweep_brake_solve(sweep *w, bool mass, double *x)
     return ok;
 }
 
-/* ---- where it comes to rest ---- */
+/* ---- coming to rest ---- */
 double sweep_brake_along(const sweep *w, double rest)
 {
     double before = sweep_brake_speed(w, w->v), after = sweep_brake_speed(w, w->v1);

@@ -1,6 +1,6 @@
-/* sweep_fixed: whole steps of contacts without friction whose rows never change and have one or two dofs, as
-   those of columns and trains.  Steps are those of sweep_whole.c and sweep_step.c, number by number: they
-   take fewer passes, over rows that lie one after the other. */
+/* sweep_fixed: whole steps for contacts without friction whose rows are constant and have one or two dofs, as
+   in columns and trains. The results equal those of sweep_whole.c and sweep_step.c bit for bit, but take
+   fewer passes, over packed rows. Functions repeat those of the same name there. */
 #include <string.h>
 #include "sweep.h"
 #include "base/tolerances.h"
@@ -14,7 +14,7 @@ typedef struct fixed_row {
 
 struct fixed_rows {
     fixed_row *row;
-    /* of the step at hand: the last look at contacts in which one of its bodies began to go by the end */
+    /* for each contact: the last pass in which one of its bodies was set to move by the rate at the end */
     int *led;
 };
 
@@ -81,7 +81,7 @@ static inline double fixed_size(const fixed_row *r, const double *v)
 }
 
 /* ---- the problem ---- */
-/* Rates that forces alone lead to: `free` as contacts are looked for, v1 as the step takes them. */
+/* Rates without reactions: `free` for the search for contacts, v1 for the step. */
 static void rates_ahead(sweep *w, double h, double *free)
 {
     const double *light = w->s->minv.a, *f = w->f, *v = w->v, th = w->theta;
@@ -93,8 +93,8 @@ static void rates_ahead(sweep *w, double h, double *free)
     }
 }
 
-/* What is asked of the gap's rate besides the motion of its surface: gap_ahead of sweep_whole.c.  least: a
-   gap of its family that is more than rounding; micro: see micro_time there. */
+/* The required rate of the gap, without the motion of its surface. least: gaps of the family above this are
+   more than rounding; micro: see sweep_micro_time. */
 static inline double gap_ahead(const sweep *w, const fixed_row *r, size_t i, double h, double least,
                                double micro, const double *free)
 {
@@ -110,7 +110,7 @@ static inline double gap_ahead(const sweep *w, const fixed_row *r, size_t i, dou
     return ahead < 0 ? 0 : ahead;
 }
 
-/* Contacts of the problem at hand: what is asked of each, and the impulses to begin with. */
+/* Sets up the current problem: the required rate of each gap and the initial impulses. */
 static void fixed_join(sweep *w, double h, double micro, const double *free)
 {
     contact_table *t = &w->contacts.table;
@@ -123,7 +123,9 @@ static void fixed_join(sweep *w, double h, double micro, const double *free)
             t->un[i] = fixed_rate(r, w->v) + r->ht;
             t->ahead[i] = gap_ahead(w, r, i, h, least, micro, free);
             double asked = r->ht + t->ahead[i], rate = fixed_rate(r, w->v1);
-            off[i] = fabs(rate + asked) <= 0.5 * t->tol_u[i] ? -rate : asked; /* rounding is no rate */
+            off[i] = fabs(rate + asked) <= 0.5 * t->tol_u[i]
+                         ? -rate
+                         : asked; /* a rate that is only rounding counts as 0 */
             rr[i] = h * t->r[i];
         }
     }
@@ -137,8 +139,8 @@ static bool all_finite(const double *x, int n)
     return sum == 0;
 }
 
-/* ---- where bodies go ---- */
-/* contact i and its bodies from now on by the rate at the end; rate: along which bodies go */
+/* ---- positions ---- */
+/* The bodies of contact i move by the rate at the end of the step. rate: the rates by which bodies move. */
 static void go_by_end(sweep *w, size_t i, int look, double *rate)
 {
     struct fixed_rows *p = w->quick.fixed;
@@ -152,14 +154,14 @@ static void go_by_end(sweep *w, size_t i, int look, double *rate)
     }
 }
 
-/* Does the impulse r do work at those rates, beyond rounding? */
+/* Does the impulse r do positive work at these rates, beyond rounding? */
 static inline bool gains(const fixed_row *row, double r, const double *rate)
 {
     double power = r * (fixed_rate(row, rate) + row->ht);
     return power > 0 && power > POWER_ROUNDED * (r * (fixed_size(row, rate) + fabs(row->ht)));
 }
 
-/* no_gain of sweep_whole.c; does one of the bodies go by the end for it? */
+/* Returns whether a body was set to move by the rate at the end. */
 static bool no_gain(sweep *w, int *look, double *rate)
 {
     const struct fixed_rows *p = w->quick.fixed;
@@ -180,7 +182,6 @@ static bool no_gain(sweep *w, int *look, double *rate)
     return any;
 }
 
-/* no_overlap of sweep_whole.c */
 static bool no_overlap(sweep *w, double h, double least, int look, double *rate)
 {
     const contact_table *t = &w->contacts.table;
@@ -200,7 +201,7 @@ static bool no_overlap(sweep *w, double h, double least, int look, double *rate)
     return more;
 }
 
-/* Gaps where bodies go; is one of them an overlap above `least` of its length? */
+/* Computes positions and gaps at the end; is there an overlap above `least` of its length? */
 static bool positions_by(sweep *w, double h, double least, bool led)
 {
     const contact_table *t = &w->contacts.table;
@@ -224,7 +225,7 @@ static bool positions_by(sweep *w, double h, double least, bool led)
     return false;
 }
 
-/* What impulses do along the way at those rates, `lost` taken off; *given: of that, to surfaces that move. */
+/* Work of the impulses at these rates, minus `lost`; *given: its part on moving surfaces. */
 static double gain_of(const sweep *w, const double *rate, double lost, double *given)
 {
     const fixed_row *row = w->quick.fixed->row;
@@ -240,7 +241,6 @@ static double gain_of(const sweep *w, const double *rate, double lost, double *g
     return gain;
 }
 
-/* see any_may_gain of sweep_whole.c */
 static bool any_may_gain(const sweep *w)
 {
     const contact_table *t = &w->contacts.table;
@@ -251,7 +251,7 @@ static bool any_may_gain(const sweep *w)
     return false;
 }
 
-/* what those that go by the rate at the end lose on the way */
+/* Energy lost by bodies that move by the rate at the end. */
 static double lost_by_end(const sweep *w)
 {
     double lost = 0;
@@ -263,7 +263,6 @@ static double lost_by_end(const sweep *w)
     return lost;
 }
 
-/* all_by_end of sweep_whole.c */
 static void all_by_end(sweep *w, double *rate)
 {
     for (int i = 0; i < w->n; i++) {
@@ -272,7 +271,7 @@ static void all_by_end(sweep *w, double *rate)
     }
 }
 
-/* sweep_whole_positions */
+/* As sweep_whole_positions. */
 static void fixed_positions(sweep *w, double h)
 {
     enum { ROUNDS = 64 };
@@ -308,7 +307,7 @@ static void fixed_positions(sweep *w, double h)
     w->account.gain = gain;
     w->account.given = given;
     w->account.gain_known = true;
-    if (deep) /* else no overlap is left: what counts as one is larger than `least` */
+    if (deep) /* otherwise there is no overlap to open: only larger ones count */
         sweep_whole_open(w);
 }
 
@@ -347,7 +346,7 @@ void sweep_fixed_note(sweep *w)
             sweep_whole_note(w, (int)i);
 }
 
-/* Sizes of all dofs, and what counts as 0 beside them: sweep_sizes and sweep_sizes_known of all contacts. */
+/* The largest values of all dofs and the tolerances that follow: sweep_sizes and sweep_sizes_known. */
 static void fixed_sizes(sweep *w)
 {
     contact_table *t = &w->contacts.table;
